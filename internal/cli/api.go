@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/spelling"
 )
@@ -22,8 +22,8 @@ type apiCmd struct {
 	With []string `arg:"" optional:"" help:"Of a command its body, a JSON object or - for standard input; of a read NAME=VALUE, and id=ID for what its route names."`
 	Key  string   `placeholder:"KEY" help:"Repeated under one key, a command is done once."`
 
-	commands []usecase.Command
-	reads    []usecase.Read
+	commands []app.Command
+	reads    []app.Read
 }
 
 // Help lists the rows.
@@ -60,12 +60,12 @@ func (c *apiCmd) rows() (rows []apiRow) {
 	return rows
 }
 
-func (c *apiCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *apiCmd) run(ctx context.Context, a *program) (int, error) {
 	rows := c.rows()
 	if c.Name == "" {
 		return term.PrintRows(&a.Env, rows, "", "NAME\tKIND\tSCOPE\tWHAT IT DOES", func(r apiRow) []any { return []any{r.Name, r.Kind, r.Scope, r.Doc} })
 	}
-	cmd, read := usecase.Find(c.commands, c.Name), slices.IndexFunc(c.reads, func(r usecase.Read) bool { return r.Name == c.Name })
+	cmd, read := app.Find(c.commands, c.Name), slices.IndexFunc(c.reads, func(r app.Read) bool { return r.Name == c.Name })
 	if cmd == nil && read < 0 {
 		names := make([]string, len(rows))
 		for i, r := range rows {
@@ -81,7 +81,7 @@ func (c *apiCmd) run(ctx context.Context, a *app) (int, error) {
 		} else {
 			out, err = c.look(ctx, r, &c.reads[read])
 		}
-		if d, ok := out.(*usecase.Document); ok && err == nil {
+		if d, ok := out.(*app.Document); ok && err == nil {
 			return belay.ExitOK, d.Write(ctx, a.Out)
 		}
 		if err == nil {
@@ -92,7 +92,7 @@ func (c *apiCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // perform does a command with the body that was given.
-func (c *apiCmd) perform(ctx context.Context, a *app, r *runtime, cmd *usecase.Command) (any, error) {
+func (c *apiCmd) perform(ctx context.Context, a *program, r *runtime, cmd *app.Command) (any, error) {
 	body := []byte("{}")
 	switch {
 	case len(c.With) > 1:
@@ -112,8 +112,8 @@ func (c *apiCmd) perform(ctx context.Context, a *app, r *runtime, cmd *usecase.C
 }
 
 // look answers a read for the parameters that were given.
-func (c *apiCmd) look(ctx context.Context, r *runtime, row *usecase.Read) (any, error) {
-	q := usecase.Query{Values: url.Values{}}
+func (c *apiCmd) look(ctx context.Context, r *runtime, row *app.Read) (any, error) {
+	q := app.Query{Values: url.Values{}}
 	for _, kv := range c.With {
 		name, value, ok := strings.Cut(kv, "=")
 		switch {

@@ -12,7 +12,7 @@ import (
 	"testing"
 	"time"
 
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/cli/term"
 )
@@ -26,7 +26,7 @@ func TestACommandOfTheTableIsEverywhere(t *testing.T) {
 	type greet struct {
 		Name string `json:"name"`
 	}
-	more := []usecase.Command{usecase.Define("greet_someone", auth.Read, false, "Greet someone by name.", func(_ context.Context, _ *usecase.Call, in *greet) (*greeted, error) {
+	more := []app.Command{app.Define("greet_someone", auth.Read, false, "Greet someone by name.", func(_ context.Context, _ *app.Call, in *greet) (*greeted, error) {
 		return &greeted{"Hello, " + in.Name}, nil
 	})}
 	dir := t.TempDir()

@@ -29,7 +29,7 @@ type approveCmd struct {
 	Clear bool `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
 }
 
-func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *approveCmd) run(ctx context.Context, a *program) (int, error) {
 	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version}
 	if c.Args != "" {
 		args, err := term.ParseArgs([]byte(c.Args))
@@ -54,7 +54,7 @@ func (c *approveCmd) run(ctx context.Context, a *app) (int, error) {
 	case c.For != 0:
 		r.Scope = "until"
 	}
-	return a.respond(ctx, c.ID, r, c.Edit)
+	return respond(ctx, a, c.ID, r, c.Edit)
 }
 
 type denyCmd struct {
@@ -62,8 +62,8 @@ type denyCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Why; the model reads it."`
 }
 
-func (c *denyCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.respond(ctx, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message}, false)
+func (c *denyCmd) run(ctx context.Context, a *program) (int, error) {
+	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message}, false)
 }
 
 type answerCmd struct {
@@ -71,17 +71,17 @@ type answerCmd struct {
 	Text []string `arg:"" help:"The answer."`
 }
 
-func (c *answerCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *answerCmd) run(ctx context.Context, a *program) (int, error) {
 	text := strings.Join(c.Text, " ")
 	if strings.TrimSpace(text) == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "the answer is empty").WithHint("belay answer %s TEXT; belay deny %s gives none", c.ID, c.ID)
 	}
-	return a.respond(ctx, c.ID, approvals.RespondAction{Decision: "answer", Message: text}, false)
+	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "answer", Message: text}, false)
 }
 
 // respond sends an answer to the thread that asked, wherever it is driven. With
 // edits the call is changed first.
-func (a *app) respond(ctx context.Context, id string, c approvals.RespondAction, edits bool) (int, error) {
+func respond(ctx context.Context, a *program, id string, c approvals.RespondAction, edits bool) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		if err := view.Catchup(ctx, r.Store); err != nil {
 			return 0, err

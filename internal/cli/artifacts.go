@@ -20,7 +20,7 @@ type artifactsCmd struct {
 	Out  string `short:"o" placeholder:"FILE" help:"Write it to a file that doesn't exist yet."`
 }
 
-func (c *artifactsCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *artifactsCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Out != "" && c.Name == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "it takes one artifact").At("--out").WithHint("belay sessions artifacts %s NAME --out FILE", c.ID)
 	}
@@ -51,7 +51,7 @@ func (c *artifactsCmd) run(ctx context.Context, a *app) (int, error) {
 		a.PrintJSON(it)
 		return belay.ExitOK, nil
 	}
-	return belay.ExitOK, a.writeArtifact(ctx, st, it, c.Out)
+	return belay.ExitOK, writeArtifact(ctx, a, st, it, c.Out)
 }
 
 // published is every version of every artifact of a session, in the order of
@@ -93,7 +93,7 @@ func pick(all []view.Artifact, what string, session belay.SessionID) (view.Artif
 }
 
 // writeArtifact copies content to standard output, or into a new file.
-func (a *app) writeArtifact(ctx context.Context, st store.Store, it view.Artifact, out string) error {
+func writeArtifact(ctx context.Context, a *program, st store.Store, it view.Artifact, out string) error {
 	r, err := st.Open(ctx, it.Content.Digest)
 	if err != nil {
 		return err

@@ -23,7 +23,7 @@ type attachCmd struct {
 	Session  string `placeholder:"ID" help:"The program's session, for --server."`
 }
 
-func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *attachCmd) run(ctx context.Context, a *program) (int, error) {
 	cl, session, done, err := c.server(ctx, a)
 	if err != nil {
 		return 0, err
@@ -35,7 +35,7 @@ func (c *attachCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // over prints how it ended and returns the exit code.
-func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
+func (c *attachCmd) over(a *program, t *client.Terminal, err error) (int, error) {
 	switch {
 	case errors.Is(err, term.ErrDetached):
 		fmt.Fprintf(a.Err, "detached; the program keeps running: belay attach %s --offset %d%s\n", c.ID, t.Offset(), a.StoreFlag)
@@ -57,7 +57,7 @@ func (c *attachCmd) over(a *app, t *client.Terminal, err error) (int, error) {
 
 // server is the server to go through: one that was named, or that of the store.
 // For the latter a token is made that done takes back.
-func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, session belay.SessionID, done func(), err error) {
+func (c *attachCmd) server(ctx context.Context, a *program) (cl *client.Client, session belay.SessionID, done func(), err error) {
 	done = func() {}
 	token := a.Getenv("BELAY_TOKEN")
 	if c.Server != "" {
@@ -99,7 +99,7 @@ func (c *attachCmd) server(ctx context.Context, a *app) (cl *client.Client, sess
 
 // token makes a token that is valid while the client is attached: access to the
 // store is enough to make one. The file holds only its hash.
-func (c *attachCmd) token(a *app) (text string, done func(), err error) {
+func (c *attachCmd) token(a *program) (text string, done func(), err error) {
 	tokens, err := a.serverTokens(false)
 	if err != nil {
 		return "", nil, err
@@ -120,7 +120,7 @@ func (c *attachCmd) token(a *app) (text string, done func(), err error) {
 }
 
 // without is the error for a store without a server.
-func (c *attachCmd) without(ctx context.Context, a *app, st store.Store, id belay.SessionID) error {
+func (c *attachCmd) without(ctx context.Context, a *program, st store.Store, id belay.SessionID) error {
 	owner, err := st.OwnerOf(ctx, id)
 	if err != nil {
 		return err

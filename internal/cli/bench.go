@@ -29,7 +29,7 @@ type benchRunCmd struct {
 // sessionMark is replaced by a session's number in the model's name and the text.
 const sessionMark = "{SESSION}"
 
-func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *benchRunCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Sessions < 1 || c.Sessions > 100_000 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d sessions: must be between 1 and 100000", c.Sessions).At("--sessions").WithHint("--sessions 100")
 	}
@@ -46,7 +46,7 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	settings.Share = true // they are all in one workspace
-	forget, err := a.throwAway()
+	forget, err := throwAway(a)
 	if err != nil {
 		return 0, err
 	}
@@ -76,7 +76,7 @@ func (c *benchRunCmd) run(ctx context.Context, a *app) (int, error) {
 
 // throwAway takes a store for this process alone, unless one is named by flag.
 // The function it returns removes it.
-func (a *app) throwAway() (func(), error) {
+func throwAway(a *program) (func(), error) {
 	if a.StoreFlag != "" {
 		return func() {}, nil
 	}

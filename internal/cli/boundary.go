@@ -9,13 +9,13 @@ import (
 )
 
 // confinement is how this process confines programs.
-func (a *app) confinement() builtin.Confinement {
+func (a *program) confinement() builtin.Confinement {
 	return builtin.Confinement{Env: a.environment(), StoreDir: a.storeDir}
 }
 
 // sandboxFindings are the doctor's lines about the sandbox: the level, each
 // layer, and what each mode makes of it.
-func (a *app) sandboxFindings() []finding {
+func sandboxFindings(a *program) []finding {
 	c := a.confinement()
 	if c.Off() == "" {
 		sandbox.Probe() // the doctor believes no file

@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -19,21 +19,21 @@ import (
 type (
 	// command opens what it needs itself, or needs no store.
 	command interface {
-		run(ctx context.Context, a *app) (exit int, err error)
+		run(ctx context.Context, a *program) (exit int, err error)
 	}
 	// reader looks into the store that is there.
 	reader interface {
-		read(ctx context.Context, a *app, st store.Store) (exit int, err error)
+		read(ctx context.Context, a *program, st store.Store) (exit int, err error)
 	}
 	// orderer brings commands to sessions of the store that is there.
 	orderer interface {
-		order(ctx context.Context, a *app, r *runtime) (exit int, err error)
+		order(ctx context.Context, a *program, r *runtime) (exit int, err error)
 	}
 )
 
 // do runs a node of the grammar; one that only holds others is refused under the
 // path that was typed.
-func (a *app) do(ctx context.Context, node any, path string) (int, error) {
+func (a *program) do(ctx context.Context, node any, path string) (int, error) {
 	switch c := node.(type) {
 	case command:
 		return c.run(ctx, a)
@@ -56,7 +56,7 @@ func tidy() (wait func()) {
 }
 
 // reading opens the store that is there for as long as f looks into it.
-func (a *app) reading(ctx context.Context, f func(store.Store) (int, error)) (int, error) {
+func (a *program) reading(ctx context.Context, f func(store.Store) (int, error)) (int, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
@@ -67,7 +67,7 @@ func (a *app) reading(ctx context.Context, f func(store.Store) (int, error)) (in
 
 // ordering makes the runtime of the store that is there for as long as f brings
 // commands to sessions.
-func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int, error) {
+func (a *program) ordering(ctx context.Context, f func(*runtime) (int, error)) (int, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
@@ -81,8 +81,8 @@ func (a *app) ordering(ctx context.Context, f func(*runtime) (int, error)) (int,
 }
 
 // tell prints the result of a command for a thread. what is said of a success.
-func (a *app) tell(ctx context.Context, r *runtime, res *usecase.Result, what string) (int, error) {
-	t := told{Session: res.Session, Result: what, Pending: res.Status == usecase.Accepted}
+func (a *program) tell(ctx context.Context, r *runtime, res *app.Result, what string) (int, error) {
+	t := told{Session: res.Session, Result: what, Pending: res.Status == app.Accepted}
 	if res.Writer != nil {
 		t.Writer = res.Writer.Session
 	}
@@ -109,7 +109,7 @@ type told struct {
 }
 
 // accepted says the outcome of a command for another process's session.
-func (a *app) accepted(ctx context.Context, r *runtime, to belay.StreamID, t told) error {
+func (a *program) accepted(ctx context.Context, r *runtime, to belay.StreamID, t told) error {
 	owner, err := r.Store.OwnerOf(ctx, t.Session)
 	if err != nil {
 		return err

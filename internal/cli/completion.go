@@ -15,7 +15,7 @@ type completionCmd struct {
 	Shell string `arg:"" help:"bash, zsh or fish."`
 }
 
-func (c *completionCmd) run(_ context.Context, a *app) (int, error) {
+func (c *completionCmd) run(_ context.Context, a *program) (int, error) {
 	nodes := commandsOf(a.kong.Model.Node, "")
 	var script string
 	switch c.Shell {

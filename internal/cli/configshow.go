@@ -24,7 +24,7 @@ type overridden struct {
 	Reason  string `json:"reason"`
 }
 
-func (c *configShowCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *configShowCmd) run(ctx context.Context, a *program) (int, error) {
 	p, err := a.enterHere(ctx)
 	if err != nil {
 		return 0, err

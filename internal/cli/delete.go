@@ -30,7 +30,7 @@ type deleted struct {
 	Left     int             `json:"left,omitempty"` // contents that are collected later
 }
 
-func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+func (c *deleteCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	var all []view.Session
 	for _, name := range c.ID {
 		s, _, err := sessions.FindDeletable(ctx, st, name)
@@ -40,7 +40,7 @@ func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, erro
 		all = append(all, s)
 	}
 	if !c.Yes {
-		yes, err := a.confirmDelete(all)
+		yes, err := confirmDelete(a, all)
 		if err != nil || !yes {
 			return belay.ExitCancelled, err
 		}
@@ -51,13 +51,13 @@ func (c *deleteCmd) read(ctx context.Context, a *app, st store.Store) (int, erro
 		if err != nil {
 			return 0, err
 		}
-		a.printDeleted(d)
+		printDeleted(a, d)
 	}
 	return belay.ExitOK, nil
 }
 
 // confirmDelete asks the person at the terminal; without one it is an error.
-func (a *app) confirmDelete(all []view.Session) (bool, error) {
+func confirmDelete(a *program, all []view.Session) (bool, error) {
 	if !a.Interactive() {
 		return false, belay.Errorf(belay.CodeUsage, "deleting %s needs a confirmation, and there is no terminal", term.Plural(len(all), "session")).
 			WithHint("belay sessions delete --yes %s", all[0].ID)
@@ -75,7 +75,7 @@ func (a *app) confirmDelete(all []view.Session) (bool, error) {
 	return word == "y" || word == "yes", nil
 }
 
-func (a *app) printDeleted(d *sessions.SessionDeleted) {
+func printDeleted(a *program, d *sessions.SessionDeleted) {
 	if a.JSON {
 		a.PrintJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
 		return

@@ -12,13 +12,13 @@ type demoCmd struct {
 	Keep bool `help:"Keep the project and the store, and say where they are."`
 }
 
-func (c *demoCmd) run(ctx context.Context, a *app) (exit int, err error) {
+func (c *demoCmd) run(ctx context.Context, a *program) (exit int, err error) {
 	return demo.Run(ctx, &a.Env, demo.Program{
 		Open: func(ctx context.Context, dir string, create bool) (store.Store, error) {
-			return (&app{Sys: a.Sys, Place: Place{Store: dir}}).newHost().Open(ctx, create)
+			return (&program{Sys: a.Sys, Place: Place{Store: dir}}).newHost().Open(ctx, create)
 		},
 		Run: func(ctx context.Context, e term.Env, dir string, args ...string) int {
-			return (&app{Sys: Sys{Env: e, Dir: dir}}).main(ctx, args)
+			return (&program{Sys: Sys{Env: e, Dir: dir}}).main(ctx, args)
 		},
 	}, c.Keep)
 }

@@ -47,7 +47,7 @@ func buildVersions() versions {
 	return v
 }
 
-func (versionCmd) run(_ context.Context, a *app) (int, error) {
+func (versionCmd) run(_ context.Context, a *program) (int, error) {
 	v := buildVersions()
 	if a.JSON {
 		a.PrintJSON(v)
@@ -67,10 +67,10 @@ type finding struct {
 	Try   string `json:"try,omitempty"`
 }
 
-func (doctorCmd) run(ctx context.Context, a *app) (int, error) {
-	all := append(a.machine(), a.storeFinding(ctx), a.workspaceFinding())
-	kept, names := a.keptFindings()
-	all = append(append(all, kept...), a.providerFindings(ctx, names)...)
+func (doctorCmd) run(ctx context.Context, a *program) (int, error) {
+	all := append(machine(a), storeFinding(ctx, a), workspaceFinding(a))
+	kept, names := keptFindings(a)
+	all = append(append(all, kept...), providerFindings(ctx, a, names)...)
 	return printFindings(&a.Env, all), nil
 }
 
@@ -93,13 +93,13 @@ func printFindings(e *term.Env, all []finding) int {
 	return exit
 }
 
-func (a *app) machine() []finding {
+func machine(a *program) []finding {
 	v := buildVersions()
 	all := []finding{
 		{Name: "version", State: "ok", What: strings.TrimSpace("belay " + v.Version + " " + v.Commit)},
 		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + term.Plural(goruntime.NumCPU(), "processor")},
 	}
-	all = append(all, a.sandboxFindings()...)
+	all = append(all, sandboxFindings(a)...)
 	for _, name := range []string{"sh", "git"} {
 		f := finding{Name: name, State: "ok"}
 		if f.What = environ.LookPath(a.Environ, name); f.What == "" {
@@ -122,7 +122,7 @@ func (a *app) machine() []finding {
 	return append(all, t)
 }
 
-func (a *app) storeFinding(ctx context.Context) finding {
+func storeFinding(ctx context.Context, a *program) finding {
 	f := finding{Name: "store", State: "ok"}
 	dir, err := a.storeDir()
 	if err != nil {
@@ -164,7 +164,7 @@ func broken(f finding, e *belay.Error) finding {
 	return f
 }
 
-func (a *app) workspaceFinding() finding {
+func workspaceFinding(a *program) finding {
 	f := finding{Name: "workspace", State: "ok"}
 	ws, err := a.checkedWorkspace()
 	if err != nil {
@@ -175,7 +175,7 @@ func (a *app) workspaceFinding() finding {
 }
 
 // keptFindings lists the stored secrets, if there ever was one.
-func (a *app) keptFindings() (all []finding, names []string) {
+func keptFindings(a *program) (all []finding, names []string) {
 	v, err := a.environment().Vault("", a.secrets())
 	if err != nil || !v.Exists() {
 		return nil, nil
@@ -194,7 +194,7 @@ func (a *app) keptFindings() (all []finding, names []string) {
 	return []finding{f}, names
 }
 
-func (a *app) providerFindings(ctx context.Context, kept []string) []finding {
+func providerFindings(ctx context.Context, a *program, kept []string) []finding {
 	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
 	ws, err := a.workspace()
 	if err != nil {

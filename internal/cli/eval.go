@@ -33,7 +33,7 @@ type evalCmd struct {
 func Player() eval.Player {
 	return eval.Player{
 		Program: func(ctx context.Context, c eval.Command) int {
-			a := &app{Sys: Sys{Env: term.Env{Out: c.Stdout, Err: c.Stderr, Environ: c.Env}, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
+			a := &program{Sys: Sys{Env: term.Env{Out: c.Stdout, Err: c.Stderr, Environ: c.Env}, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
 			return a.main(ctx, c.Args)
 		},
 		Open: func(ctx context.Context, dir string) (store.Store, error) {
@@ -43,7 +43,7 @@ func Player() eval.Player {
 	}
 }
 
-func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *evalCmd) run(ctx context.Context, a *program) (int, error) {
 	some, err := c.scenarios(a)
 	if err != nil {
 		return 0, err
@@ -86,7 +86,7 @@ func (c *evalCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // scenarios reads all of them before any is run.
-func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
+func (c *evalCmd) scenarios(a *program) ([]*eval.Scenario, error) {
 	pattern, err := regexp.Compile(c.Run)
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%q is no regular expression: %v", c.Run, err).At("--run").WithHint("--run 'endings/|edit-'")
@@ -111,7 +111,7 @@ func (c *evalCmd) scenarios(a *app) ([]*eval.Scenario, error) {
 	return some, nil
 }
 
-func (c *evalCmd) list(a *app, some []*eval.Scenario) int {
+func (c *evalCmd) list(a *program, some []*eval.Scenario) int {
 	for _, s := range some {
 		if a.JSON {
 			a.PrintJSON(struct {
@@ -130,7 +130,7 @@ func (c *evalCmd) list(a *app, some []*eval.Scenario) int {
 }
 
 // junit writes the results beside what was printed.
-func (c *evalCmd) junit(a *app, results []eval.Result) error {
+func (c *evalCmd) junit(a *program, results []eval.Result) error {
 	if c.JUnit == "" {
 		return nil
 	}

@@ -20,7 +20,7 @@ type eventsCmd struct {
 	Type    string `placeholder:"NAME" help:"Only facts of this type, or of a family: tool, model, permission.evaluated …"`
 }
 
-func (c *eventsCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *eventsCmd) run(ctx context.Context, a *program) (int, error) {
 	after, err := position(c.After)
 	if err != nil {
 		return 0, err

@@ -36,7 +36,7 @@ type exported struct {
 	Expired int             `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
-func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *exportCmd) run(ctx context.Context, a *program) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")
 	}
@@ -66,7 +66,7 @@ func (c *exportCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // write puts an export into a file.
-func (c *exportCmd) write(ctx context.Context, a *app, id belay.SessionID, x *transfer.Export) error {
+func (c *exportCmd) write(ctx context.Context, a *program, id belay.SessionID, x *transfer.Export) error {
 	path := a.environment().Abs(c.Output)
 	if _, err := os.Lstat(path); !c.Force && !errors.Is(err, fs.ErrNotExist) {
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("--force replaces it, -o FILE names another")

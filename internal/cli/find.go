@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -24,16 +24,16 @@ func threadState(ctx context.Context, st store.Store, id belay.ThreadID) (*threa
 
 // sessionID is a session of the store by its id, the beginning of it, or as
 // the last of the workspace.
-func (a *app) sessionID(ctx context.Context, st store.Store, id string, last bool) (belay.SessionID, error) {
+func (a *program) sessionID(ctx context.Context, st store.Store, id string, last bool) (belay.SessionID, error) {
 	if !last {
-		s, err := usecase.FindSession(ctx, st, id)
+		s, err := app.FindSession(ctx, st, id)
 		return s.ID, err
 	}
 	ws, err := a.workspace()
 	if err != nil {
 		return "", err
 	}
-	all, err := usecase.ListSessions(ctx, st, view.Filter{Workspace: ws, Archived: new(bool)})
+	all, err := app.ListSessions(ctx, st, view.Filter{Workspace: ws, Archived: new(bool)})
 	if err != nil {
 		return "", err
 	}

@@ -55,7 +55,7 @@ func (x *starting) main(want int, args ...string) string {
 func TestAThreadIsFoldedAgainForANewFact(t *testing.T) {
 	x := newStarting(t)
 	x.main(0, "run", "do it")
-	a := &app{Sys: x.sys, Place: Place{Store: x.store}}
+	a := &program{Sys: x.sys, Place: Place{Store: x.store}}
 	a.Now = time.Now
 	a.Host = a.newHost()
 	w, _, _, err := a.openSession(t.Context(), "", true, false)

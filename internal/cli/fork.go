@@ -24,7 +24,7 @@ type forked struct {
 	Title   string          `json:"title"`
 }
 
-func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+func (c *forkCmd) order(ctx context.Context, a *program, r *runtime) (int, error) {
 	id, err := a.sessionID(ctx, r.Store, c.ID, c.ID == "")
 	if err != nil {
 		return 0, err
@@ -33,11 +33,11 @@ func (c *forkCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	a.tellFork(f)
+	tellFork(a, f)
 	return belay.ExitOK, nil
 }
 
-func (a *app) tellFork(f *sessions.SessionForked) {
+func tellFork(a *program, f *sessions.SessionForked) {
 	if a.JSON {
 		a.PrintJSON(forked{f.Session, f.Thread, f.From, f.Turns, f.Title})
 		return

@@ -17,7 +17,7 @@ type topCommand struct {
 }
 
 // topCommands are the commands of the first level, in the order of the help.
-func (a *app) topCommands() []topCommand {
+func (a *program) topCommands() []topCommand {
 	return []topCommand{
 		{"run", "Give an agent something to do and see it through.", func() any { return new(runCmd) }, "submit_turn"},
 		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }, ""},
@@ -64,7 +64,7 @@ func (a *app) topCommands() []topCommand {
 // parser makes the parser of a command line. Reading what a command takes has its
 // price, so that is done for the commands that the arguments name, and for all of
 // them if none is named or all are to be described.
-func (a *app) parser(f *flags, args []string, exit func(int)) (*kong.Kong, error) {
+func (a *program) parser(f *flags, args []string, exit func(int)) (*kong.Kong, error) {
 	options := []kong.Option{
 		kong.Name("belay"),
 		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n" +

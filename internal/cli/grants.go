@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -36,7 +36,7 @@ type grantsListCmd struct {
 	ID string `arg:"" optional:"" help:"Only of this session."`
 }
 
-func (c *grantsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+func (c *grantsListCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	all, err := grantsIn(ctx, a.Reader(st).Call("list_grants"), c.ID)
 	if err != nil {
 		return 0, err
@@ -67,8 +67,8 @@ func (g grantRow) covers() string {
 }
 
 // grantsIn are what people allowed in all sessions, or in one.
-func grantsIn(ctx context.Context, c *usecase.Call, only string) (all []grantRow, err error) {
-	in, err := usecase.SessionsOrOne(ctx, c.Store, only)
+func grantsIn(ctx context.Context, c *app.Call, only string) (all []grantRow, err error) {
+	in, err := app.SessionsOrOne(ctx, c.Store, only)
 	if err != nil {
 		return nil, err
 	}
@@ -89,7 +89,7 @@ type grantsRevokeCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *grantsRevokeCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+func (c *grantsRevokeCmd) order(ctx context.Context, a *program, r *runtime) (int, error) {
 	all, err := grantsIn(ctx, r.Call("list_grants"), "")
 	if err != nil {
 		return 0, err

@@ -41,9 +41,9 @@ type imported struct {
 	Left     []transcript.Loss `json:"left,omitempty"` // what could not be carried over
 }
 
-func (c *importCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *importCmd) run(ctx context.Context, a *program) (int, error) {
 	for _, name := range c.Files {
-		f, err := a.openImport(name)
+		f, err := openImport(a, name)
 		if err != nil {
 			return 0, err
 		}
@@ -56,7 +56,7 @@ func (c *importCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // one brings in one file.
-func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
+func (c *importCmd) one(ctx context.Context, a *program, f *importFile) error {
 	in, err := transfer.Open(ctx, transfer.Source{Name: f.name, File: f.file, Size: f.size}, c.Format, a.secrets())
 	var done *transfer.SessionImported
 	switch {
@@ -79,12 +79,12 @@ func (c *importCmd) one(ctx context.Context, a *app, f *importFile) error {
 	case done.Open:
 		out.Resume = "belay sessions resume " + string(done.Session) + a.StoreFlag
 	}
-	a.printImported(out)
+	printImported(a, out)
 	return nil
 }
 
 // restore brings a bundle's session into the store.
-func (a *app) restore(ctx context.Context, in *transfer.Incoming, trust bool) (*transfer.SessionImported, error) {
+func (a *program) restore(ctx context.Context, in *transfer.Incoming, trust bool) (*transfer.SessionImported, error) {
 	st, err := a.Open(ctx, true)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (a *app) restore(ctx context.Context, in *transfer.Incoming, trust bool) (*
 }
 
 // begin makes a session of this workspace that begins with a transcript.
-func (a *app) begin(ctx context.Context, in *transfer.Incoming) (*transfer.SessionImported, error) {
+func (a *program) begin(ctx context.Context, in *transfer.Incoming) (*transfer.SessionImported, error) {
 	ws, err := a.checkedWorkspace()
 	if err != nil {
 		return nil, err
@@ -143,7 +143,7 @@ func (r restoring) Restore(ctx context.Context, s store.Restoration) error {
 	return err
 }
 
-func (a *app) printImported(i imported) {
+func printImported(a *program, i imported) {
 	if a.JSON {
 		a.PrintJSON(i)
 		return
@@ -166,7 +166,7 @@ func (a *app) printImported(i imported) {
 	}
 	if i.Format != "bundle" {
 		fmt.Fprintf(a.Err, "%s, %s, from %s\n", term.Plural(i.Turns, "turn"), term.Plural(i.Messages, "message"), i.Format)
-		a.printLeft(i.Left)
+		printLeft(a, i.Left)
 		fmt.Fprintf(a.Err, "give it something to do: %s\n", i.Resume)
 		return
 	}
@@ -185,7 +185,7 @@ type importFile struct {
 
 // openImport opens a file; standard input is put into a file first, because
 // everything is read to its end before anything is kept.
-func (a *app) openImport(name string) (*importFile, error) {
+func openImport(a *program, name string) (*importFile, error) {
 	if name == "-" {
 		return spool(&a.Env)
 	}
@@ -227,7 +227,7 @@ func (f *importFile) close() error {
 }
 
 // printLeft lists what a transcript has and the session doesn't.
-func (a *app) printLeft(left []transcript.Loss) {
+func printLeft(a *program, left []transcript.Loss) {
 	if len(left) == 0 {
 		return
 	}

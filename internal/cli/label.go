@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/sessions"
 )
 
@@ -15,12 +15,12 @@ type renameCmd struct {
 	Title []string `arg:"" help:"What lists call it."`
 }
 
-func (c *renameCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *renameCmd) run(ctx context.Context, a *program) (int, error) {
 	title := strings.TrimSpace(strings.Join(c.Title, " "))
 	if title == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "the title is empty").WithHint("belay sessions rename %s TEXT", c.ID)
 	}
-	return a.label(ctx, []string{c.ID}, sessions.LabelSession{Title: title}, "renamed")
+	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Title: title}, "renamed")
 }
 
 type tagCmd struct {
@@ -28,8 +28,8 @@ type tagCmd struct {
 	Tags []string `arg:"" help:"The tags: a word each."`
 }
 
-func (c *tagCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.label(ctx, []string{c.ID}, sessions.LabelSession{Tag: c.Tags}, "tagged")
+func (c *tagCmd) run(ctx context.Context, a *program) (int, error) {
+	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Tag: c.Tags}, "tagged")
 }
 
 type untagCmd struct {
@@ -37,34 +37,34 @@ type untagCmd struct {
 	Tags []string `arg:"" help:"The tags."`
 }
 
-func (c *untagCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.label(ctx, []string{c.ID}, sessions.LabelSession{Untag: c.Tags}, "untagged")
+func (c *untagCmd) run(ctx context.Context, a *program) (int, error) {
+	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Untag: c.Tags}, "untagged")
 }
 
 type archiveCmd struct {
 	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
 }
 
-func (c *archiveCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *archiveCmd) run(ctx context.Context, a *program) (int, error) {
 	yes := true
-	return a.label(ctx, c.ID, sessions.LabelSession{Archived: &yes}, "archived")
+	return label(ctx, a, c.ID, sessions.LabelSession{Archived: &yes}, "archived")
 }
 
 type unarchiveCmd struct {
 	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
 }
 
-func (c *unarchiveCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.label(ctx, c.ID, sessions.LabelSession{Archived: new(bool)}, "unarchived")
+func (c *unarchiveCmd) run(ctx context.Context, a *program) (int, error) {
+	return label(ctx, a, c.ID, sessions.LabelSession{Archived: new(bool)}, "unarchived")
 }
 
 // label brings sessions a command about their place in lists. All are found
 // before the first is changed.
-func (a *app) label(ctx context.Context, names []string, in sessions.LabelSession, done string) (int, error) {
+func label(ctx context.Context, a *program, names []string, in sessions.LabelSession, done string) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		var ids []belay.SessionID
 		for _, name := range names {
-			s, err := usecase.FindSession(ctx, r.Store, name)
+			s, err := app.FindSession(ctx, r.Store, name)
 			if err != nil {
 				return 0, err
 			}
@@ -77,8 +77,8 @@ func (a *app) label(ctx context.Context, names []string, in sessions.LabelSessio
 			case err != nil:
 				return 0, err
 			case a.JSON:
-				a.PrintJSON(told{Session: id, Result: done, Pending: res.Status == usecase.Accepted})
-			case res.Status == usecase.Accepted:
+				a.PrintJSON(told{Session: id, Result: done, Pending: res.Status == app.Accepted})
+			case res.Status == app.Accepted:
 				fmt.Fprintf(a.Out, "%s: accepted, not yet handled\n", id)
 			default:
 				fmt.Fprintf(a.Out, "%s %s\n", done, id)

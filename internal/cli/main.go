@@ -22,7 +22,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -40,7 +40,7 @@ type Sys struct {
 	Dir     string            // the working directory
 	Point   func(kind string) // passed to the engine; for crash tests
 	Formats []eval.Format     // of scenarios, besides our own
-	More    []usecase.Command // commands of the table besides the built-in ones
+	More    []app.Command     // commands of the table besides the built-in ones
 }
 
 // flags are what every command takes.
@@ -55,8 +55,8 @@ type Place struct {
 	Workspace string `placeholder:"DIR" help:"What to work on; the root of the git repository, else the current directory. [$$BELAY_WORKSPACE]"`
 }
 
-// app is one run of the program.
-type app struct {
+// program is one run of the program.
+type program struct {
 	Sys
 	Place
 	*host.Host // made when the command line is known
@@ -80,11 +80,11 @@ type app struct {
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, sys Sys) int {
 	process.KeepInherited()
-	a := &app{Sys: sys}
+	a := &program{Sys: sys}
 	return a.main(ctx, args)
 }
 
-func (a *app) main(ctx context.Context, args []string) int {
+func (a *program) main(ctx context.Context, args []string) int {
 	if a.Now == nil {
 		a.Now = time.Now
 	}
@@ -99,9 +99,9 @@ func (a *app) main(ctx context.Context, args []string) int {
 }
 
 // explain makes every error one with a code and a next command, without secrets.
-func (a *app) explain(err error) *belay.Error { return a.Explain(err, a.secrets().String) }
+func (a *program) explain(err error) *belay.Error { return a.Explain(err, a.secrets().String) }
 
-func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
+func (a *program) dispatch(ctx context.Context, args []string) (int, error) {
 	g := new(flags)
 	helped := false
 	k, err := a.parser(g, args, func(int) { helped = true })
@@ -115,7 +115,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 	if len(args) == 0 {
 		a.takePlace(g)
 		defer tidy()()
-		return a.overview(ctx)
+		return overview(ctx, a)
 	}
 	kctx, err := k.Parse(args)
 	if helped {
@@ -132,7 +132,7 @@ func (a *app) dispatch(ctx context.Context, args []string) (int, error) {
 
 // takePlace takes over what the command line and the environment say about the store,
 // the workspace and the output.
-func (a *app) takePlace(g *flags) {
+func (a *program) takePlace(g *flags) {
 	a.Place, a.JSON = g.Place, g.JSON
 	a.placeFromEnv()
 	a.Host = a.newHost()
@@ -165,4 +165,4 @@ func usage(err error) error {
 }
 
 // commands is the table of commands.
-func (a *app) commands() []usecase.Command { return append(builtin.Commands(), a.More...) }
+func (a *program) commands() []app.Command { return append(builtin.Commands(), a.More...) }

@@ -23,7 +23,7 @@ type modelsListCmd struct {
 	Provider string `placeholder:"NAME" help:"Only those of this provider: openai, anthropic, google, open, or one of a file."`
 }
 
-func (c *modelsListCmd) run(_ context.Context, a *app) (int, error) {
+func (c *modelsListCmd) run(_ context.Context, a *program) (int, error) {
 	cat, err := a.environment().Catalog()
 	if err != nil {
 		return 0, err
@@ -51,7 +51,7 @@ type modelsShowCmd struct {
 	Model string `arg:"" help:"Its name, an alias, or provider/name."`
 }
 
-func (c *modelsShowCmd) run(_ context.Context, a *app) (int, error) {
+func (c *modelsShowCmd) run(_ context.Context, a *program) (int, error) {
 	cat, err := a.environment().Catalog()
 	if err != nil {
 		return 0, err
@@ -81,7 +81,7 @@ func (c *modelsShowCmd) run(_ context.Context, a *app) (int, error) {
 }
 
 // showPrices are the prices of now, and what is known of those to come.
-func showPrices(row func(name, field, value string), m catalog.Model, a *app) {
+func showPrices(row func(name, field, value string), m catalog.Model, a *program) {
 	p := m.Prices.At(a.Now())
 	switch {
 	case m.Prices == nil:

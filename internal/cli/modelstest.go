@@ -52,7 +52,7 @@ type trial struct {
 	err         error
 }
 
-func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *modelsTestCmd) run(ctx context.Context, a *program) (int, error) {
 	at, err := a.enterHere(ctx)
 	if err != nil {
 		return 0, err
@@ -77,7 +77,7 @@ func (c *modelsTestCmd) run(ctx context.Context, a *app) (int, error) {
 	t := try(ctx, &a.Env, p, settings.Model)
 	stop()
 	wg.Wait()
-	return printFindings(&a.Env, a.judge(at, settings, t)), nil
+	return printFindings(&a.Env, judge(a, at, settings, t)), nil
 }
 
 // try sends the request.
@@ -112,7 +112,7 @@ func try(ctx context.Context, e *term.Env, p model.Provider, name string) (t tri
 }
 
 // judge lists what works, each finding after those that it depends on.
-func (a *app) judge(at *place, c config.Settings, t trial) []finding {
+func judge(a *program, at *place, c config.Settings, t trial) []finding {
 	where := c.BaseURL
 	if s, err := at.Service(c.Provider); err == nil && where == "" {
 		where = s.Base

@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -29,10 +29,10 @@ type outputsListCmd struct {
 	All bool   `help:"Those that have expired too."`
 }
 
-func (c *outputsListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+func (c *outputsListCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	in := &storage.ListOutputs{All: c.All}
 	if c.ID != "" {
-		s, err := usecase.FindSession(ctx, st, c.ID)
+		s, err := app.FindSession(ctx, st, c.ID)
 		if err != nil {
 			return 0, err
 		}
@@ -102,7 +102,7 @@ type deletedOutputs struct {
 	Kept   string       `json:"kept,omitempty"` // why it stayed after all
 }
 
-func (c *outputsExpireCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *outputsExpireCmd) run(ctx context.Context, a *program) (int, error) {
 	p, err := outputPolicy(c.OlderThan, c.MaxSize)
 	if err != nil {
 		return 0, err

@@ -10,11 +10,11 @@ import (
 )
 
 // overview is belay without arguments: what is there, and what to do next.
-func (a *app) overview(ctx context.Context) (int, error) {
+func overview(ctx context.Context, a *program) (int, error) {
 	w := a.Err
 	v := buildVersions()
 	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
-	for _, f := range a.providerFindings(ctx, nil) {
+	for _, f := range providerFindings(ctx, a, nil) {
 		fmt.Fprintf(w, "provider   %s\n", f.What)
 	}
 	dir, err := a.storeDir()

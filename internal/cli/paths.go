@@ -2,7 +2,7 @@ package cli
 
 import ()
 
-func (a *app) placeFromEnv() {
+func (a *program) placeFromEnv() {
 	if a.Store == "" {
 		a.Store = a.Getenv("BELAY_STORE")
 	}
@@ -13,7 +13,7 @@ func (a *app) placeFromEnv() {
 
 // storeDir is the store's directory, which need not exist. All commands choose
 // it the same way.
-func (a *app) storeDir() (string, error) { return a.environment().StoreDir(a.Store) }
+func (a *program) storeDir() (string, error) { return a.environment().StoreDir(a.Store) }
 
 // workspace is the real path of what to work on.
-func (a *app) workspace() (string, error) { return a.environment().FindWorkspace(a.Workspace) }
+func (a *program) workspace() (string, error) { return a.environment().FindWorkspace(a.Workspace) }

@@ -16,11 +16,11 @@ import (
 )
 
 // environment is what this process was started with.
-func (a *app) environment() config.Env { return config.Env{Vars: a.Environ, Dir: a.Dir} }
+func (a *program) environment() config.Env { return config.Env{Vars: a.Environ, Dir: a.Dir} }
 
 // enterHere enters the workspace of this command, or none where there is none: a
 // command that needs one reports it.
-func (a *app) enterHere(ctx context.Context) (*host.Place, error) {
+func (a *program) enterHere(ctx context.Context) (*host.Place, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		ws = ""
@@ -29,7 +29,7 @@ func (a *app) enterHere(ctx context.Context) (*host.Place, error) {
 }
 
 // sayIgnored says, once per process, what doesn't count in files of a workspace.
-func (a *app) sayIgnored(all []config.Ignored) {
+func (a *program) sayIgnored(all []config.Ignored) {
 	for _, i := range all {
 		text := fmt.Sprintf("%s: %s is ignored: %s", term.Line(i.Where), term.Line(i.What), i.Why)
 		if i.What == "" {
@@ -44,7 +44,7 @@ func (a *app) sayIgnored(all []config.Ignored) {
 }
 
 // principal is the person at this terminal.
-func (a *app) principal() string {
+func (a *program) principal() string {
 	for _, name := range []string{"USER", "LOGNAME"} {
 		if v := a.Getenv(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
 			return "user:" + v
@@ -54,7 +54,7 @@ func (a *app) principal() string {
 }
 
 // order is a command of the person at this terminal.
-func (a *app) order(session belay.SessionID, to belay.StreamID, c belay.Command) belay.Order {
+func (a *program) order(session belay.SessionID, to belay.StreamID, c belay.Command) belay.Order {
 	return belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: a.principal(), Time: a.Now().UTC(),
 		Session: session, Stream: to, Command: c}
 }
@@ -66,7 +66,7 @@ type place = host.Place
 type runtime = host.Runtime
 
 // newHost makes this process's side of the store that the command line names.
-func (a *app) newHost() *host.Host {
+func (a *program) newHost() *host.Host {
 	return builtin.NewHost(builtin.Options{Env: a.environment(), Now: a.Now, Secrets: a.secrets(), Principal: a.principal(), Serves: a.serves, Tenant: a.tenant, Interactive: a.Interactive(),
 		StoreDir: a.storeDir, Say: a.sayIgnored, Point: a.Point, Tools: a.extra, WrapStore: a.wrapStore,
 		WrapProvider: func(p model.Provider) model.Provider {
@@ -79,7 +79,7 @@ func (a *app) newHost() *host.Host {
 
 // secrets removes secret values from everything that leaves: the environment's
 // secrets from the start, keys as they are loaded.
-func (a *app) secrets() *secret.Scrubber {
+func (a *program) secrets() *secret.Scrubber {
 	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Environ) })
 	return a.hidden
 }

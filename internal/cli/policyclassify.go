@@ -49,7 +49,7 @@ type toClassify struct {
 // is still answered; a line beyond this isn't JSON of one command.
 const maxClassifyLine = 16 << 20
 
-func (c *policyClassifyCmd) run(_ context.Context, a *app) (int, error) {
+func (c *policyClassifyCmd) run(_ context.Context, a *program) (int, error) {
 	o, err := c.options(a)
 	if err != nil {
 		return 0, err
@@ -66,7 +66,7 @@ func (c *policyClassifyCmd) run(_ context.Context, a *app) (int, error) {
 
 // options are the places that a command is judged by. They are text: none of
 // them needs to exist here, so commands of another machine can be judged.
-func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
+func (c *policyClassifyCmd) options(a *program) (shell.Options, error) {
 	o := shell.Options{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.Getenv("HOME")), Dialect: shell.Dialect(cmp.Or(c.Shell, exec.OfSession().Dialect))}
 	if o.Workspace == "" {
 		ws, err := a.workspace()
@@ -84,7 +84,7 @@ func (c *policyClassifyCmd) options(a *app) (shell.Options, error) {
 
 // lines answers each line of stdin. The first that can't be read ends it: what
 // follows may be out of step.
-func (c *policyClassifyCmd) lines(a *app, o shell.Options) error {
+func (c *policyClassifyCmd) lines(a *program, o shell.Options) error {
 	in := bufio.NewScanner(a.In)
 	in.Buffer(make([]byte, 0, 64<<10), maxClassifyLine)
 	n := 0

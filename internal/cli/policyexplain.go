@@ -43,7 +43,7 @@ type explained struct {
 	YAML string `json:"yaml,omitempty"` // the rules of next, as a file
 }
 
-func (c *policyExplainCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *policyExplainCmd) run(ctx context.Context, a *program) (int, error) {
 	if (c.ID == "") == (c.Tool == "") {
 		return 0, belay.Errorf(belay.CodeUsage, "one call must be named: a recorded one by its id, or one by its tool").
 			WithHint(`belay policy explain ID, or --tool exec --args '{"command":"git push"}'`)
@@ -67,7 +67,7 @@ func (c *policyExplainCmd) run(ctx context.Context, a *app) (int, error) {
 	return belay.ExitOK, nil
 }
 
-func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, error) {
+func (c *policyExplainCmd) explain(ctx context.Context, a *program) (*explained, error) {
 	if c.ID != "" {
 		return c.recorded(ctx, a)
 	}
@@ -87,7 +87,7 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *app) (*explained, err
 }
 
 // question is the call that the flags describe.
-func (c *policyExplainCmd) question(a *app, p *place) (policies.Question, error) {
+func (c *policyExplainCmd) question(a *program, p *place) (policies.Question, error) {
 	q := policies.Question{Tool: c.Tool, Args: c.Args, Tools: p.Tools.Specs(), Mode: belay.Mode(c.Mode), Agent: c.Agent, Allow: c.Allow, By: a.principal(), Level: c.Level, Boundary: c.Boundary, Alone: c.Alone, Shell: exec.OfSession()}
 	for _, t := range c.Taint {
 		kind, origin, _ := strings.Cut(t, ":")
@@ -102,7 +102,7 @@ func (c *policyExplainCmd) question(a *app, p *place) (policies.Question, error)
 }
 
 // recorded explains a call of the store.
-func (c *policyExplainCmd) recorded(ctx context.Context, a *app) (*explained, error) {
+func (c *policyExplainCmd) recorded(ctx context.Context, a *program) (*explained, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ type importedRules struct {
 // longer than it takes.
 const maxForeign = 16 << 20
 
-func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *policyImportCmd) run(ctx context.Context, a *program) (int, error) {
 	content, err := readfile.UpTo(a.environment().Abs(c.File), maxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.File).WithHint("name a file of rules of another agent")
@@ -78,7 +78,7 @@ func (c *policyImportCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // read makes rules of a file and holds them against those in force.
-func (c *policyImportCmd) read(ctx context.Context, a *app, content []byte) (*importedRules, error) {
+func (c *policyImportCmd) read(ctx context.Context, a *program, content []byte) (*importedRules, error) {
 	format := convert.Format(c.From)
 	if c.From == "auto" {
 		var ok bool
@@ -138,7 +138,7 @@ func someOf(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-func (c *policyImportCmd) write(a *app, x *importedRules) error {
+func (c *policyImportCmd) write(a *program, x *importedRules) error {
 	text := rulefile.Write(x.document.Rules)
 	switch {
 	case c.Output == "" && a.JSON:

@@ -16,8 +16,8 @@ type policyLintCmd struct {
 	Quiet bool     `short:"q" help:"No notes."`
 }
 
-func (c *policyLintCmd) run(ctx context.Context, a *app) (int, error) {
-	l, p, err := a.rulesHere(ctx, c.Files, c.As)
+func (c *policyLintCmd) run(ctx context.Context, a *program) (int, error) {
+	l, p, err := rulesHere(ctx, a, c.Files, c.As)
 	if err != nil {
 		return 0, err
 	}

@@ -9,7 +9,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/policy/simulate"
@@ -44,8 +44,8 @@ type replaySum struct {
 	Rows []simulate.Counted `json:"rows"`
 }
 
-func (c *policyReplayCmd) run(ctx context.Context, a *app) (int, error) {
-	r, err := a.newReplay(ctx, c.recordedCalls, c.ruleFiles)
+func (c *policyReplayCmd) run(ctx context.Context, a *program) (int, error) {
+	r, err := newReplay(ctx, a, c.recordedCalls, c.ruleFiles)
 	if err != nil {
 		return 0, err
 	}
@@ -71,7 +71,7 @@ type replay struct {
 
 // newReplay opens what calls are read from. Rules that can't be read are said before
 // anything else is done.
-func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) (*replay, error) {
+func newReplay(ctx context.Context, a *program, of recordedCalls, files ruleFiles) (*replay, error) {
 	if of.Of != "" && of.All {
 		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(term.Line(of.Of)).WithHint("leave one of them out")
 	}
@@ -85,7 +85,7 @@ func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) 
 	}
 	if of.Of != "" {
 		if info, err := os.Stat(a.environment().Abs(of.Of)); err == nil && info.Mode().IsRegular() {
-			return a.replayBundle(ctx, of.Of, policies.NewGates(without, instead))
+			return replayBundle(ctx, a, of.Of, policies.NewGates(without, instead))
 		}
 	}
 	st, err := a.Open(ctx, false)
@@ -95,14 +95,14 @@ func (a *app) newReplay(ctx context.Context, of recordedCalls, files ruleFiles) 
 	r := &replay{close: st.Close}
 	call := a.Reader(st).Call("replay_policy")
 	r.gates = policies.NewGates(call, instead)
-	if r.decisions, err = a.decisionsOf(ctx, call, of); err != nil {
+	if r.decisions, err = decisionsOf(ctx, a, call, of); err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
 	return r, nil
 }
 
-func (a *app) replayBundle(ctx context.Context, name string, gates *policies.Gates) (*replay, error) {
-	file, err := a.openImport(name)
+func replayBundle(ctx context.Context, a *program, name string, gates *policies.Gates) (*replay, error) {
+	file, err := openImport(a, name)
 	if err != nil {
 		return nil, err
 	}
@@ -114,7 +114,7 @@ func (a *app) replayBundle(ctx context.Context, name string, gates *policies.Gat
 }
 
 // decisionsOf are those of the sessions that are named.
-func (a *app) decisionsOf(ctx context.Context, c *usecase.Call, of recordedCalls) (policies.Decisions, error) {
+func decisionsOf(ctx context.Context, a *program, c *app.Call, of recordedCalls) (policies.Decisions, error) {
 	if of.Of != "" {
 		id, err := a.sessionID(ctx, c.Store, of.Of, false)
 		if err != nil {

@@ -29,11 +29,11 @@ type suggested struct {
 	YAML string `json:"yaml"` // to be pasted into the list of a file's rules
 }
 
-func (c *policySuggestCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *policySuggestCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Min < 1 || c.Most < 1 || c.Most > 100 {
 		return 0, belay.Errorf(belay.CodeUsage, "--min is at least 1, and --most from 1 to 100").WithHint("belay policy suggest --min 3 --most 5")
 	}
-	r, err := a.newReplay(ctx, c.recordedCalls, ruleFiles{})
+	r, err := newReplay(ctx, a, c.recordedCalls, ruleFiles{})
 	if err != nil {
 		return 0, err
 	}

@@ -19,13 +19,13 @@ type ruleFiles struct {
 }
 
 // read reads them.
-func (f ruleFiles) read(a *app) (rulefile.Instead, error) {
+func (f ruleFiles) read(a *program) (rulefile.Instead, error) {
 	return a.environment().NamedRules(f.Rules, f.As)
 }
 
 // rulesHere are the files to look at: those that were named, or all that count
 // in this workspace, which is also returned.
-func (a *app) rulesHere(ctx context.Context, files []string, as policy.Tier) (*rulefile.Layers, *place, error) {
+func rulesHere(ctx context.Context, a *program, files []string, as policy.Tier) (*rulefile.Layers, *place, error) {
 	p, err := a.placeHere(ctx)
 	if err != nil {
 		return nil, nil, err
@@ -57,8 +57,8 @@ type triedExample struct {
 	OK      bool   `json:"ok"`
 }
 
-func (c *policyTestCmd) run(ctx context.Context, a *app) (int, error) {
-	l, p, err := a.rulesHere(ctx, c.Files, c.As)
+func (c *policyTestCmd) run(ctx context.Context, a *program) (int, error) {
+	l, p, err := rulesHere(ctx, a, c.Files, c.As)
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
@@ -41,10 +41,10 @@ type processListCmd struct {
 	ID string `arg:"" optional:"" help:"Only of this session."`
 }
 
-func (c *processListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+func (c *processListCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	in := &processes.ListedProcesses{}
 	if c.ID != "" {
-		s, err := usecase.FindSession(ctx, st, c.ID)
+		s, err := app.FindSession(ctx, st, c.ID)
 		if err != nil {
 			return 0, err
 		}
@@ -78,7 +78,7 @@ type processOutputCmd struct {
 	Bytes  int64  `placeholder:"N" help:"Print so many at most (default everything)."`
 }
 
-func (c *processOutputCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+func (c *processOutputCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	if c.Bytes < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d bytes can't be printed", c.Bytes).At("--bytes").WithHint("leave it out for everything; --offset=-1000 begins near the end")
 	}
@@ -123,7 +123,7 @@ type processWriteCmd struct {
 	EOF  bool     `name:"eof" help:"No more input comes after it."`
 }
 
-func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *processWriteCmd) run(ctx context.Context, a *program) (int, error) {
 	text := strings.Join(c.Text, " ")
 	switch {
 	case text == "-":
@@ -135,7 +135,7 @@ func (c *processWriteCmd) run(ctx context.Context, a *app) (int, error) {
 	case text != "":
 		text += "\n"
 	}
-	return a.toProcess(ctx, c.ID, "written", func(r *runtime, at belay.IDs) (*usecase.Result, error) {
+	return toProcess(ctx, a, c.ID, "written", func(r *runtime, at belay.IDs) (*app.Result, error) {
 		return processes.Write(ctx, r.Call("write_process_stdin"), &processes.WriteProcessStdin{Session: at.Session, Process: at.Process, Input: text, End: c.EOF})
 	})
 }
@@ -148,14 +148,14 @@ type processKillCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *processKillCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.toProcess(ctx, c.ID, "asked to end", func(r *runtime, at belay.IDs) (*usecase.Result, error) {
+func (c *processKillCmd) run(ctx context.Context, a *program) (int, error) {
+	return toProcess(ctx, a, c.ID, "asked to end", func(r *runtime, at belay.IDs) (*app.Result, error) {
 		return processes.Terminate(ctx, r.Call("terminate_process"), &processes.TerminateProcess{Session: at.Session, Process: at.Process, Reason: c.Message})
 	})
 }
 
 // toProcess finds a program, gives it what f gives, and prints what came of it.
-func (a *app) toProcess(ctx context.Context, id, what string, f func(*runtime, belay.IDs) (*usecase.Result, error)) (int, error) {
+func toProcess(ctx context.Context, a *program, id, what string, f func(*runtime, belay.IDs) (*app.Result, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		o, err := processes.OpenOutput(ctx, r.Call("read_process_output"), "", belay.ProcessID(id))
 		if err != nil {

@@ -49,7 +49,7 @@ func TestAProcessIsFoundWithoutReadingTheStore(t *testing.T) {
 	p.must(view.Catchup(ctx, p.DB))
 
 	c := windowed{p.DB, map[belay.SessionID]int{}}
-	a := &app{Sys: Sys{Env: term.Env{Now: time.Now}}}
+	a := &program{Sys: Sys{Env: term.Env{Now: time.Now}}}
 	call := a.newHost().Reader(c).Call("read_process_output")
 	o, err := processes.OpenOutput(ctx, call, "", "proc_1")
 	p.must(err)

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -48,8 +48,8 @@ type queueView struct {
 }
 
 // loadQueue reads what waits in a session.
-func (a *app) loadQueue(ctx context.Context, st store.Store, id string) (*queueView, error) {
-	s, err := usecase.FindSession(ctx, st, id)
+func loadQueue(ctx context.Context, a *program, st store.Store, id string) (*queueView, error) {
+	s, err := app.FindSession(ctx, st, id)
 	if err != nil {
 		return nil, err
 	}
@@ -109,8 +109,8 @@ type queueListCmd struct {
 	ID string `arg:"" help:"The session, or the beginning of its id."`
 }
 
-func (c *queueListCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	r, err := a.loadQueue(ctx, st, c.ID)
+func (c *queueListCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
+	r, err := loadQueue(ctx, a, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -129,11 +129,11 @@ type queuePromoteCmd struct {
 	Position int    `placeholder:"N" default:"1" help:"Its place among those that wait, from 1; the front."`
 }
 
-func (c *queuePromoteCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *queuePromoteCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Position < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "places count from 1").At("--position").WithHint("--position 1")
 	}
-	return a.updateQueue(ctx, c.ID, "promote_queued_turn", fmt.Sprintf("moved to place %d", c.Position), func(call *usecase.Call, v *queueView) (*usecase.Result, error) {
+	return updateQueue(ctx, a, c.ID, "promote_queued_turn", fmt.Sprintf("moved to place %d", c.Position), func(call *app.Call, v *queueView) (*app.Result, error) {
 		q, err := v.turn(c.Turn)
 		if err != nil {
 			return nil, err
@@ -148,8 +148,8 @@ type queueRemoveCmd struct {
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *queueRemoveCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.updateQueue(ctx, c.ID, "remove_queued_turn", "removed", func(call *usecase.Call, v *queueView) (*usecase.Result, error) {
+func (c *queueRemoveCmd) run(ctx context.Context, a *program) (int, error) {
+	return updateQueue(ctx, a, c.ID, "remove_queued_turn", "removed", func(call *app.Call, v *queueView) (*app.Result, error) {
 		q, err := v.turn(c.Turn)
 		if err != nil {
 			return nil, err
@@ -163,8 +163,8 @@ type queueReorderCmd struct {
 	Turns []string `arg:"" help:"All turns that wait, or the beginnings of their ids, in the order they are to run."`
 }
 
-func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.updateQueue(ctx, c.ID, "reorder_queued_turns", "reordered", func(call *usecase.Call, v *queueView) (*usecase.Result, error) {
+func (c *queueReorderCmd) run(ctx context.Context, a *program) (int, error) {
+	return updateQueue(ctx, a, c.ID, "reorder_queued_turns", "reordered", func(call *app.Call, v *queueView) (*app.Result, error) {
 		in := &turns.ReorderQueuedTurns{Session: v.session}
 		for _, id := range c.Turns {
 			q, err := v.turn(id)
@@ -182,9 +182,9 @@ func (c *queueReorderCmd) run(ctx context.Context, a *app) (int, error) {
 
 // updateQueue does a use case about the waiting turns of a session. what is said of a
 // success.
-func (a *app) updateQueue(ctx context.Context, session, name, what string, do func(*usecase.Call, *queueView) (*usecase.Result, error)) (int, error) {
+func updateQueue(ctx context.Context, a *program, session, name, what string, do func(*app.Call, *queueView) (*app.Result, error)) (int, error) {
 	return a.ordering(ctx, func(r *runtime) (int, error) {
-		have, err := a.loadQueue(ctx, r.Store, session)
+		have, err := loadQueue(ctx, a, r.Store, session)
 		if err != nil {
 			return 0, err
 		}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -46,8 +46,8 @@ func queueingText(q belay.Queueing) string {
 	return s
 }
 
-func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
-	have, err := a.loadQueue(ctx, r.Store, c.ID)
+func (c *queueSetCmd) order(ctx context.Context, a *program, r *runtime) (int, error) {
+	have, err := loadQueue(ctx, a, r.Store, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -69,7 +69,7 @@ func (c *queueSetCmd) order(ctx context.Context, a *app, r *runtime) (int, error
 		if err != nil {
 			return 0, have.refusal(err)
 		}
-		told.Pending = res.Status == usecase.Accepted
+		told.Pending = res.Status == app.Accepted
 	}
 	switch {
 	case a.JSON:

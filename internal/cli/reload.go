@@ -58,7 +58,7 @@ func (c *certificate) config() *tls.Config {
 // readAgain reads what a server read when it started: its certificate, and of each
 // tenant the providers, declared tools and prices. All of it counts then, or,
 // when something can't be used, none of it.
-func (a *app) readAgain(ctx context.Context, c *certificate) error {
+func (a *program) readAgain(ctx context.Context, c *certificate) error {
 	use, err := c.again()
 	if err != nil {
 		return err

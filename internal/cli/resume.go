@@ -8,7 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -21,7 +21,7 @@ type resumeCmd struct {
 	ID   string `arg:"" optional:"" help:"The session, or the beginning of its id."`
 }
 
-func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *resumeCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
@@ -35,8 +35,8 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	w.approvals, w.strict = settings.Approvals, c.FailOnDenied
-	if w.restoring(ctx) {
-		return w.restored(ctx)
+	if isRestoring(ctx, w) {
+		return restored(ctx, w)
 	}
 	if err := w.reclaim(ctx, s, settings); err != nil {
 		return 0, err
@@ -49,7 +49,7 @@ func (c *resumeCmd) run(ctx context.Context, a *app) (int, error) {
 
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
-func (a *app) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, *place, error) {
+func (a *program) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, *place, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, nil, nil, err
@@ -84,7 +84,7 @@ func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*sess
 	if w.from, err = w.Store.End(ctx); err != nil {
 		return nil, err
 	}
-	s, err := usecase.StateOf(ctx, w.Store, sid)
+	s, err := app.StateOf(ctx, w.Store, sid)
 	if err != nil {
 		return nil, err
 	}

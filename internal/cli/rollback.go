@@ -33,18 +33,18 @@ type rollback struct {
 	dry, force bool
 }
 
-func (c *rollbackCmd) run(ctx context.Context, a *app) (int, error) {
-	return a.rollBack(ctx, c.ID, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
+func (c *rollbackCmd) run(ctx context.Context, a *program) (int, error) {
+	return rollBack(ctx, a, c.ID, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
 		return sessions.PlanRollback(ctx, w.Call("rollback_thread"), &sessions.RollbackThread{Session: w.session, Turn: c.Turn,
 			RollbackWish: sessions.RollbackWish{DryRun: c.DryRun, Force: c.Force, Reason: c.Reason}})
 	})
 }
 
-func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *undoCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Turns < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")
 	}
-	return a.rollBack(ctx, c.Session, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
+	return rollBack(ctx, a, c.Session, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
 		return sessions.PlanUndo(ctx, w.Call("undo_turns"), &sessions.UndoTurns{Session: w.session, Turns: c.Turns,
 			RollbackWish: sessions.RollbackWish{DryRun: c.DryRun, Force: c.Force, Reason: c.Reason}})
 	})
@@ -52,14 +52,14 @@ func (c *undoCmd) run(ctx context.Context, a *app) (int, error) {
 
 // rollBack finishes a rollback that was begun, makes a plan, shows it and carries it
 // out, unless that isn't wanted or not allowed.
-func (a *app) rollBack(ctx context.Context, id string, dry, force bool, plan func(*turnRun) (*sessions.Rollback, error)) (int, error) {
+func rollBack(ctx context.Context, a *program, id string, dry, force bool, plan func(*turnRun) (*sessions.Rollback, error)) (int, error) {
 	w, _, _, err := a.openSession(ctx, id, id == "", false)
 	if err != nil {
 		return 0, err
 	}
 	defer w.close()
-	if w.restoring(ctx) && !dry {
-		if _, err := w.restored(ctx); err != nil {
+	if isRestoring(ctx, w) && !dry {
+		if _, err := restored(ctx, w); err != nil {
 			return 0, err
 		}
 	}
@@ -87,7 +87,7 @@ func (a *app) rollBack(ctx context.Context, id string, dry, force bool, plan fun
 	if res == nil {
 		return g.nothing()
 	}
-	return w.restored(ctx)
+	return restored(ctx, w)
 }
 
 func (g *rollback) nothing() (int, error) {
@@ -151,8 +151,8 @@ func (g *rollback) showStays() {
 	}
 }
 
-// restoring reports whether a rollback was accepted and isn't over.
-func (w *turnRun) restoring(ctx context.Context) bool {
+// isRestoring reports whether a rollback was accepted and isn't over.
+func isRestoring(ctx context.Context, w *turnRun) bool {
 	if t, err := w.state(ctx); err == nil && t != nil && t.Restore != nil {
 		return true
 	}
@@ -175,7 +175,7 @@ type wentBack struct {
 }
 
 // restored drives the session until its rollback is over, and prints the result.
-func (w *turnRun) restored(ctx context.Context) (int, error) {
+func restored(ctx context.Context, w *turnRun) (int, error) {
 	if err := w.Engine.Session(ctx, w.session, nil); err != nil {
 		return 0, err
 	}

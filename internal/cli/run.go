@@ -24,7 +24,7 @@ type runCmd struct {
 	Text      []string `arg:"" optional:"" help:"What to do; - or nothing reads it from standard input."`
 }
 
-func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *runCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Session != "" && c.Continue {
 		return 0, belay.Errorf(belay.CodeUsage, "--session names one session, --continue another").At("--continue").WithHint("leave one of them out")
 	}
@@ -73,8 +73,8 @@ func (c *runCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // given is the task, if the model can take it.
-func (a *app) given(c *runCmd, p *place, settings config.Settings) (work.Task, error) {
-	t, err := a.task(c.Text, c.Sources, p.Path())
+func (a *program) given(c *runCmd, p *place, settings config.Settings) (work.Task, error) {
+	t, err := task(a, c.Text, c.Sources, p.Path())
 	if err != nil {
 		return t, err
 	}
@@ -94,7 +94,7 @@ func (a *app) given(c *runCmd, p *place, settings config.Settings) (work.Task, e
 }
 
 // checkedWorkspace is the workspace, apart from the store.
-func (a *app) checkedWorkspace() (string, error) {
+func (a *program) checkedWorkspace() (string, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return "", err
@@ -108,7 +108,7 @@ func (a *app) checkedWorkspace() (string, error) {
 
 // title is what lists call the session. Secrets go before it is cut: half of one
 // is one too.
-func (c *runCmd) title(a *app, task string) string {
+func (c *runCmd) title(a *program, task string) string {
 	title := c.Title
 	if title == "" {
 		title, _, _ = strings.Cut(task, "\n")
@@ -118,7 +118,7 @@ func (c *runCmd) title(a *app, task string) string {
 
 // again gives a session that exists something more to do. A mode for the queue is
 // the task's own, and lets it be given to a session that is busy.
-func (c *runCmd) again(ctx context.Context, a *app) (int, error) {
+func (c *runCmd) again(ctx context.Context, a *program) (int, error) {
 	g := c.SettingFlags.given()
 	queue := g.Get("queue")
 	if delete(g, "queue"); queue != "" && c.NewThread {
@@ -185,7 +185,7 @@ type Sources struct {
 }
 
 // task reads what to do: a filled template, or what was given.
-func (a *app) task(words []string, src Sources, ws string) (work.Task, error) {
+func task(a *program, words []string, src Sources, ws string) (work.Task, error) {
 	var t work.Task
 	var err error
 	switch {
@@ -194,7 +194,7 @@ func (a *app) task(words []string, src Sources, ws string) (work.Task, error) {
 	case src.Template == "" && len(src.Var) > 0:
 		return t, belay.Errorf(belay.CodeUsage, "there is no template to fill").At("--var").WithHint("--template NAME; belay templates lists them")
 	case src.Template != "":
-		t.Text, t.Template, err = a.fill(src.Filled, ws)
+		t.Text, t.Template, err = fill(a, src.Filled, ws)
 	default:
 		t, err = work.Read(&a.Env, a.Dir, words, ws)
 	}

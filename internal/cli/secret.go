@@ -26,7 +26,7 @@ type secretSetCmd struct {
 	Name string `arg:"" help:"What it is called, such as OPENAI_API_KEY."`
 }
 
-func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *secretSetCmd) run(ctx context.Context, a *program) (int, error) {
 	v, err := a.environment().Vault(c.Identity.Identity, a.secrets())
 	if err != nil {
 		return 0, err
@@ -57,7 +57,7 @@ func (c *secretSetCmd) run(ctx context.Context, a *app) (int, error) {
 
 type secretListCmd struct{ Identity }
 
-func (c *secretListCmd) run(_ context.Context, a *app) (int, error) {
+func (c *secretListCmd) run(_ context.Context, a *program) (int, error) {
 	v, err := a.environment().Vault(c.Identity.Identity, a.secrets())
 	if err != nil {
 		return 0, err
@@ -79,7 +79,7 @@ type secretRmCmd struct {
 	Name string `arg:"" help:"The secret."`
 }
 
-func (c *secretRmCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *secretRmCmd) run(ctx context.Context, a *program) (int, error) {
 	v, err := a.environment().Vault(c.Identity.Identity, a.secrets())
 	if err != nil {
 		return 0, err

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
@@ -64,12 +64,12 @@ type running struct {
 	Version string      `json:"version"`
 }
 
-func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *serveCmd) run(ctx context.Context, a *program) (int, error) {
 	ws, err := a.checkedWorkspace()
 	if err != nil {
 		return 0, err
 	}
-	roots, err := a.roots(ws, c.Root)
+	roots, err := roots(a, ws, c.Root)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (c *serveCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // untilSignals ends a context with the first signal; the second parks at once.
-func (c *serveCmd) untilSignals(ctx context.Context, a *app, s *server.Server) (context.Context, func()) {
+func (c *serveCmd) untilSignals(ctx context.Context, a *program, s *server.Server) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	done := make(chan struct{})
 	var wg sync.WaitGroup
@@ -160,7 +160,7 @@ func sayServed(e *term.Env, s served) {
 }
 
 // config checks the flags.
-func (c *serveCmd) config(a *app) (server.Config, error) {
+func (c *serveCmd) config(a *program) (server.Config, error) {
 	level := slog.LevelInfo
 	if c.Verbose {
 		level = slog.LevelDebug
@@ -219,7 +219,7 @@ func (c *serveCmd) check() error {
 }
 
 // roots are the real paths of the folders that sessions may work in.
-func (a *app) roots(ws string, more []string) ([]string, error) {
+func roots(a *program, ws string, more []string) ([]string, error) {
 	out := []string{ws}
 	for _, dir := range more {
 		real, err := config.CheckWorkspace(a.environment().Abs(dir))
@@ -262,7 +262,7 @@ func writeRunning(file string, r running) error {
 }
 
 // scrubbed is where the log goes, without registered secrets.
-type scrubbed struct{ a *app }
+type scrubbed struct{ a *program }
 
 func (s scrubbed) Write(b []byte) (int, error) {
 	if _, err := s.a.Err.Write(s.a.secrets().Bytes(b)); err != nil {
@@ -272,8 +272,8 @@ func (s scrubbed) Write(b []byte) (int, error) {
 }
 
 // openTenant opens a tenant's store and wires an engine onto it.
-func (a *app) openTenant(ctx context.Context, tenant, ws string, roots []string) (server.TenantConfig, error) {
-	b := &app{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, wrapProvider: a.wrapProvider, extra: a.extra, serves: true, tenant: tenant}
+func (a *program) openTenant(ctx context.Context, tenant, ws string, roots []string) (server.TenantConfig, error) {
+	b := &program{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, wrapProvider: a.wrapProvider, extra: a.extra, serves: true, tenant: tenant}
 	b.JSON = true // no person is there to be asked
 	b.Host = b.newHost()
 	st, err := b.Open(ctx, false)
@@ -298,7 +298,7 @@ func (a *app) openTenant(ctx context.Context, tenant, ws string, roots []string)
 	a.mu.Lock()
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
-	t := server.TenantConfig{Close: r.Close, Runtime: &usecase.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
+	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
 		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}}}
 	if db, ok := st.(store.Admin); ok {
 		t.Retain = (&retainer{db: db, now: a.Now, most: retainedAtOnce}).round

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -35,7 +35,7 @@ type listCmd struct {
 	Archived bool     `help:"The archived sessions."`
 }
 
-func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *listCmd) run(ctx context.Context, a *program) (int, error) {
 	f := view.Filter{Tags: c.Tag, Archived: &c.Archived}
 	if !c.All {
 		ws, err := a.workspace()
@@ -56,7 +56,7 @@ func (c *listCmd) run(ctx context.Context, a *app) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
-	all, err := usecase.ListSessions(ctx, st, f)
+	all, err := app.ListSessions(ctx, st, f)
 	if err != nil {
 		return 0, err
 	}
@@ -99,8 +99,8 @@ type shown struct {
 	Turns []history.PastTurn `json:"turns,omitempty"` // asked for with --turns
 }
 
-func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	s, err := usecase.FindSession(ctx, st, c.ID)
+func (c *showCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
+	s, err := app.FindSession(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -126,7 +126,7 @@ func (c *showCmd) read(ctx context.Context, a *app, st store.Store) (int, error)
 			return 0, err
 		}
 	}
-	state, err := usecase.StateOf(ctx, st, s.ID)
+	state, err := app.StateOf(ctx, st, s.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -158,7 +158,7 @@ type interruptCmd struct {
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+func (c *interruptCmd) order(ctx context.Context, a *program, r *runtime) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
 	}
@@ -166,7 +166,7 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	s, err := usecase.StateOf(ctx, r.Store, id)
+	s, err := app.StateOf(ctx, r.Store, id)
 	if err != nil {
 		return 0, err
 	}
@@ -182,7 +182,7 @@ func (c *interruptCmd) order(ctx context.Context, a *app, r *runtime) (int, erro
 
 // serverURL is the address of the store's server; empty when none runs. The
 // server continues sessions that no process drives.
-func (a *app) serverURL() string {
+func (a *program) serverURL() string {
 	dir, err := a.storeDir()
 	if err != nil {
 		return ""

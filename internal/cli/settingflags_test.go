@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/config"
 )
 
@@ -14,7 +14,7 @@ import (
 // a row of the table, and each row that requests may set is a field.
 func TestRequestsTakeTheSettingsOfTheTable(t *testing.T) {
 	var fields []string
-	for _, f := range reflect.VisibleFields(reflect.TypeFor[usecase.SettingsInput]()) {
+	for _, f := range reflect.VisibleFields(reflect.TypeFor[app.SettingsInput]()) {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 		fields = append(fields, name)
 		i := slices.IndexFunc(config.All(), func(s config.Setting) bool { return s.JSON == name })

@@ -2,7 +2,7 @@ package cli
 
 import (
 	"context"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -18,7 +18,7 @@ type statsCmd struct {
 	Since time.Duration `placeholder:"TIME" help:"Only what happened in this time until now, such as 24h."`
 }
 
-func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *statsCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Since < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%s lies in the future", c.Since).At("--since").WithHint("--since 24h")
 	}
@@ -46,7 +46,7 @@ func (c *statsCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // wanted returns the filter for the sessions that count.
-func (c *statsCmd) wanted(ctx context.Context, a *app, st store.Store) (func(belay.SessionID) bool, error) {
+func (c *statsCmd) wanted(ctx context.Context, a *program, st store.Store) (func(belay.SessionID) bool, error) {
 	if c.ID != "" {
 		id, err := a.sessionID(ctx, st, c.ID, false)
 		return func(s belay.SessionID) bool { return s == id }, err
@@ -58,7 +58,7 @@ func (c *statsCmd) wanted(ctx context.Context, a *app, st store.Store) (func(bel
 	if err != nil {
 		return nil, err
 	}
-	all, err := usecase.ListSessions(ctx, st, view.Filter{Workspace: ws})
+	all, err := app.ListSessions(ctx, st, view.Filter{Workspace: ws})
 	if err != nil {
 		return nil, err
 	}

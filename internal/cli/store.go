@@ -26,7 +26,7 @@ type storeCmd struct {
 }
 
 // openAdmin opens the store that is there, to look after it.
-func (a *app) openAdmin(ctx context.Context) (store.Admin, error) {
+func (a *program) openAdmin(ctx context.Context) (store.Admin, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func noFile() error { return belay.Errorf(belay.CodeUsage, "this store has no fi
 
 type storeStatsCmd struct{}
 
-func (c *storeStatsCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *storeStatsCmd) run(ctx context.Context, a *program) (int, error) {
 	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
@@ -85,7 +85,7 @@ type storeBackupCmd struct {
 	Force bool   `help:"Replace a file that is there."`
 }
 
-func (c *storeBackupCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *storeBackupCmd) run(ctx context.Context, a *program) (int, error) {
 	db, err := a.openAdmin(ctx)
 	if err != nil {
 		return 0, err
@@ -117,7 +117,7 @@ type storeRestoreCmd struct {
 	Force bool   `help:"Keep a store that is there aside."`
 }
 
-func (c *storeRestoreCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *storeRestoreCmd) run(ctx context.Context, a *program) (int, error) {
 	dir, err := a.storeDir()
 	if err != nil {
 		return 0, err
@@ -191,7 +191,7 @@ type storeRetainCmd struct {
 	Off bool `help:"Keep everything."`
 }
 
-func (c *storeRetainCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *storeRetainCmd) run(ctx context.Context, a *program) (int, error) {
 	p, err := c.policy()
 	if err != nil {
 		return 0, err
@@ -249,7 +249,7 @@ type gone struct {
 	Kept    string          `json:"kept,omitempty"` // why it stayed after all
 }
 
-func (c *storeCompactCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *storeCompactCmd) run(ctx context.Context, a *program) (int, error) {
 	p, err := c.policy()
 	if err != nil {
 		return 0, err

@@ -20,7 +20,7 @@ type templatesCmd struct {
 }
 
 // templates are those of the program, the person and the workspace.
-func (a *app) templates(ws string) (*template.Catalog, error) {
+func templates(a *program, ws string) (*template.Catalog, error) {
 	c, err := a.environment().Templates(ws)
 	if err != nil {
 		return nil, err
@@ -53,12 +53,12 @@ func asListed(t *template.Template) listed {
 	return listed{t.Name, t.Version, t.Domain, t.Kind, t.Description, t.Origin, t.Path, t.Digest, t.Variables}
 }
 
-func (c *templateListCmd) run(_ context.Context, a *app) (int, error) {
+func (c *templateListCmd) run(_ context.Context, a *program) (int, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return 0, err
 	}
-	cat, err := a.templates(ws)
+	cat, err := templates(a, ws)
 	if err != nil {
 		return 0, err
 	}
@@ -77,12 +77,12 @@ type templateShowCmd struct {
 	Name string `arg:"" help:"Its name, DOMAIN/KIND, or ORIGIN:NAME; with @VERSION only that one."`
 }
 
-func (c *templateShowCmd) run(_ context.Context, a *app) (int, error) {
+func (c *templateShowCmd) run(_ context.Context, a *program) (int, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return 0, err
 	}
-	cat, err := a.templates(ws)
+	cat, err := templates(a, ws)
 	if err != nil {
 		return 0, err
 	}
@@ -127,8 +127,8 @@ type Filled struct {
 }
 
 // fill makes the text of a template. The template is recorded with the task.
-func (a *app) fill(c Filled, ws string) (string, *belay.TemplateRef, error) {
-	cat, err := a.templates(ws)
+func fill(a *program, c Filled, ws string) (string, *belay.TemplateRef, error) {
+	cat, err := templates(a, ws)
 	if err != nil {
 		return "", nil, err
 	}
@@ -179,12 +179,12 @@ type templateRenderCmd struct {
 	Var  []string `placeholder:"NAME=VALUE" sep:"none" help:"A value; NAME=@FILE reads it from a file. May be repeated."`
 }
 
-func (c *templateRenderCmd) run(_ context.Context, a *app) (int, error) {
+func (c *templateRenderCmd) run(_ context.Context, a *program) (int, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return 0, err
 	}
-	rendered, ref, err := a.fill(Filled{c.Name, c.Var}, ws)
+	rendered, ref, err := fill(a, Filled{c.Name, c.Var}, ws)
 	if err != nil {
 		return 0, err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/tokens"
 	"github.com/belay-run/belay/internal/auth"
@@ -48,13 +48,13 @@ type tokenShown struct {
 
 // aboutTokens is a call about the tokens of the store directory, which is created if make
 // is set.
-func (a *app) aboutTokens(name string, make bool) (*usecase.Call, error) {
+func aboutTokens(a *program, name string, make bool) (*app.Call, error) {
 	all, err := a.serverTokens(make)
-	return &usecase.Call{Runtime: &usecase.Runtime{Tokens: all, Now: a.Now}, By: auth.Person(a.principal()), Command: name}, err
+	return &app.Call{Runtime: &app.Runtime{Tokens: all, Now: a.Now}, By: auth.Person(a.principal()), Command: name}, err
 }
 
 // serverTokens are the tokens of the store directory, which is created if make is set.
-func (a *app) serverTokens(make bool) (*auth.Tokens, error) {
+func (a *program) serverTokens(make bool) (*auth.Tokens, error) {
 	dir, err := a.storeDir()
 	if err != nil {
 		return nil, err
@@ -67,7 +67,7 @@ func (a *app) serverTokens(make bool) (*auth.Tokens, error) {
 	return auth.OpenTokens(dir, a.Now), nil
 }
 
-func (c *tokenCreateCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *tokenCreateCmd) run(ctx context.Context, a *program) (int, error) {
 	var until time.Time
 	if c.For != "" {
 		d, err := time.ParseDuration(c.For)
@@ -76,7 +76,7 @@ func (c *tokenCreateCmd) run(ctx context.Context, a *app) (int, error) {
 		}
 		until = a.Now().Add(d).Truncate(time.Second)
 	}
-	call, err := a.aboutTokens("create_token", true)
+	call, err := aboutTokens(a, "create_token", true)
 	if err != nil {
 		return 0, err
 	}
@@ -105,8 +105,8 @@ func flagged(err error) error {
 
 type tokenListCmd struct{}
 
-func (c *tokenListCmd) run(ctx context.Context, a *app) (int, error) {
-	call, err := a.aboutTokens("list_tokens", false)
+func (c *tokenListCmd) run(ctx context.Context, a *program) (int, error) {
+	call, err := aboutTokens(a, "list_tokens", false)
 	if err != nil {
 		return 0, err
 	}
@@ -134,8 +134,8 @@ type tokenRevokeCmd struct {
 	ID string `arg:"" help:"The token's id, or the beginning of it."`
 }
 
-func (c *tokenRevokeCmd) run(ctx context.Context, a *app) (int, error) {
-	call, err := a.aboutTokens("revoke_token", false)
+func (c *tokenRevokeCmd) run(ctx context.Context, a *program) (int, error) {
+	call, err := aboutTokens(a, "revoke_token", false)
 	if err != nil {
 		return 0, err
 	}

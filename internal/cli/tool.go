@@ -38,7 +38,7 @@ type described struct {
 	Argv   string   `json:"argv,omitempty"`
 }
 
-func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *toolListCmd) run(ctx context.Context, a *program) (int, error) {
 	w, err := a.placeHere(ctx)
 	if err != nil {
 		return 0, err
@@ -61,7 +61,7 @@ func (c *toolListCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // placeHere enters this workspace.
-func (a *app) placeHere(ctx context.Context) (*place, error) {
+func (a *program) placeHere(ctx context.Context) (*place, error) {
 	ws, err := a.workspace()
 	if err != nil {
 		return nil, err
@@ -103,7 +103,7 @@ type toolShowCmd struct {
 	Name string `arg:"" help:"The tool."`
 }
 
-func (c *toolShowCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *toolShowCmd) run(ctx context.Context, a *program) (int, error) {
 	w, err := a.placeHere(ctx)
 	if err != nil {
 		return 0, err
@@ -156,7 +156,7 @@ type toolCallCmd struct {
 // maxCallArgs bounds the arguments of one call.
 const maxCallArgs = 1 << 20
 
-func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *toolCallCmd) run(ctx context.Context, a *program) (int, error) {
 	ws, err := a.checkedWorkspace()
 	if err != nil {
 		return 0, err
@@ -193,7 +193,7 @@ func (c *toolCallCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // settings are those of a new session, but for who answers and what ends it.
-func (c *toolCallCmd) settings(a *app, p *place) (config.Settings, error) {
+func (c *toolCallCmd) settings(a *program, p *place) (config.Settings, error) {
 	g := c.given()
 	if g.Get("script") != "" || g.Get("provider") != "" || g.Get("completion") != "" {
 		return config.Settings{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
@@ -212,7 +212,7 @@ func (c *toolCallCmd) settings(a *app, p *place) (config.Settings, error) {
 	return s, err
 }
 
-func (c *toolCallCmd) text(a *app) (string, error) {
+func (c *toolCallCmd) text(a *program) (string, error) {
 	args := c.Args
 	if args == "-" {
 		if a.In == nil {

@@ -43,7 +43,7 @@ func readToolDocument(t *testing.T) (written, made string) {
 
 func TestToolDocumentIsCurrent(t *testing.T) {
 	written, have := readToolDocument(t)
-	a := &app{}
+	a := &program{}
 	a.Now = time.Now
 	a.Host = a.newHost()
 	want := toolReference(config.Resolve(t.Context(), a.Input("")).Specs())

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
@@ -46,7 +46,7 @@ type agentUse struct {
 	Ended  view.Programs  `json:"took"`
 }
 
-func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *topCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.Every < 100*time.Millisecond {
 		return 0, belay.Errorf(belay.CodeUsage, "%s is too short", c.Every).At("--every").WithHint("--every 1s")
 	}
@@ -81,14 +81,14 @@ func (c *topCmd) run(ctx context.Context, a *app) (int, error) {
 		if _, err := a.Out.Write(screen.Bytes()); err != nil || !live {
 			return belay.ExitOK, err
 		}
-		if done := a.pause(ctx, c.Every); done {
+		if done := pause(ctx, a, c.Every); done {
 			return belay.ExitOK, nil
 		}
 	}
 }
 
 // pause waits, and reports whether the program is to end.
-func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
+func pause(ctx context.Context, a *program, d time.Duration) (done bool) {
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
@@ -103,7 +103,7 @@ func (a *app) pause(ctx context.Context, d time.Duration) (done bool) {
 // busy lists the sessions that are driven or have programs. before is what each
 // program had used at the look before, and how long ago that was; it is brought
 // up to date.
-func busy(ctx context.Context, c *usecase.Call, before map[belay.ProcessID]int64, since time.Duration) (rows []topRow, err error) {
+func busy(ctx context.Context, c *app.Call, before map[belay.ProcessID]int64, since time.Duration) (rows []topRow, err error) {
 	all, err := processes.ListRunningSessions(ctx, c, &processes.ListedSessions{})
 	if err != nil {
 		return nil, err

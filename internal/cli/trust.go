@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	trusting "github.com/belay-run/belay/internal/app/trust"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -20,7 +20,7 @@ type trustCmd struct {
 	Paths  []string `arg:"" optional:"" help:"Files of a workspace; all of this workspace that count only when trusted."`
 }
 
-func (c *trustCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *trustCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.List && (c.Revoke || len(c.Paths) > 0) {
 		return 0, belay.Errorf(belay.CodeUsage, "it stands alone").At("--list").WithHint("belay trust --list")
 	}
@@ -57,7 +57,7 @@ type governedFile struct {
 func (f governedFile) path() string { return filepath.Join(f.ws, filepath.FromSlash(f.rel)) }
 
 // paths are the files to trust: those given, or all of this workspace.
-func (c *trustCmd) paths(a *app) (out []governedFile, err error) {
+func (c *trustCmd) paths(a *program) (out []governedFile, err error) {
 	for _, p := range c.Paths {
 		f, err := locate(a.environment().Abs(p))
 		if err != nil {
@@ -98,7 +98,7 @@ func locate(path string) (governedFile, error) {
 }
 
 // trustNow trusts a file as it is, and prints what that allows.
-func trustNow(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile) error {
+func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {
 	content, err := trusting.Content(ctx, f.ws, f.rel)
 	if err != nil {
 		return err
@@ -118,7 +118,7 @@ func trustNow(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile)
 	return nil
 }
 
-func revoke(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile) error {
+func revoke(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {
 	r, err := trusting.Revoke(ctx, c, &trusting.RevokeTrust{Path: f.path()})
 	if err != nil {
 		return err
@@ -134,7 +134,7 @@ func revoke(ctx context.Context, e *term.Env, c *usecase.Call, f governedFile) e
 	return nil
 }
 
-func (c *trustCmd) list(ctx context.Context, a *app) (int, error) {
+func (c *trustCmd) list(ctx context.Context, a *program) (int, error) {
 	book, err := a.Book(ctx)
 	if err != nil {
 		return 0, err

@@ -33,10 +33,10 @@ type verdict struct {
 	Expired     int              `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
-func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *verifyCmd) run(ctx context.Context, a *program) (int, error) {
 	var o verify.Options
 	if c.Against != "" {
-		heads, err := a.heads(c.Against)
+		heads, err := heads(a, c.Against)
 		if err != nil {
 			return 0, err
 		}
@@ -61,7 +61,7 @@ func (c *verifyCmd) run(ctx context.Context, a *app) (int, error) {
 }
 
 // heads reads what an earlier verify printed.
-func (a *app) heads(file string) ([]store.Head, error) {
+func heads(a *program, file string) ([]store.Head, error) {
 	const hint = "belay verify --heads >HEADS makes such a file"
 	b, err := readfile.UpTo(a.environment().Abs(file), 256<<20)
 	if err != nil {

@@ -21,7 +21,7 @@ type rebuilt struct {
 	Position int64    `json:"position"`
 }
 
-func (c *viewsRebuildCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
+func (c *viewsRebuildCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	if err := view.Rebuild(ctx, st); err != nil {
 		return 0, err
 	}

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/explain"
@@ -20,8 +20,8 @@ type whyCmd struct {
 	Timeline bool   `short:"t" help:"Show what happened in order instead."`
 }
 
-func (c *whyCmd) read(ctx context.Context, a *app, st store.Store) (int, error) {
-	events, err := a.about(ctx, st, c.ID)
+func (c *whyCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
+	events, err := about(ctx, a, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -44,7 +44,7 @@ func (c *whyCmd) read(ctx context.Context, a *app, st store.Store) (int, error) 
 
 // about are the facts of the sessions that an id can be about; without an id,
 // those of the last session of this workspace.
-func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Envelope, error) {
+func about(ctx context.Context, a *program, st store.Store, id string) ([]event.Envelope, error) {
 	sessions := map[belay.SessionID]bool{}
 	if id == "" {
 		last, err := a.sessionID(ctx, st, "", true)
@@ -59,7 +59,7 @@ func (a *app) about(ctx context.Context, st store.Store, id string) ([]event.Env
 			if err != nil {
 				return nil, err
 			}
-			if s := r.Event.IDs.Session; !sessions[s] && usecase.Names(r.Event, id) {
+			if s := r.Event.IDs.Session; !sessions[s] && app.Names(r.Event, id) {
 				sessions[s] = true
 			}
 		}

@@ -23,7 +23,7 @@ import (
 // turnRun is one turn of a session that this process sees through.
 type turnRun struct {
 	*runtime
-	a         *app
+	a         *program
 	session   belay.SessionID
 	thread    belay.ThreadID
 	turn      belay.TurnID
@@ -56,7 +56,7 @@ func (w *turnRun) close() {
 }
 
 // newWork wires a process that will drive one session.
-func (a *app) newWork(st store.Store) (*turnRun, error) {
+func (a *program) newWork(st store.Store) (*turnRun, error) {
 	w := &turnRun{a: a}
 	w.watch = term.NewFollower(&a.Env)
 	r, err := a.Runtime(st, w.watch.Flow, w.watch.Recorded)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	usecase "github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -29,7 +29,7 @@ type treeRow struct {
 	Changes int    `json:"changes"` // files that are in no commit; -1 is unknown
 }
 
-func (c *worktreeListCmd) run(ctx context.Context, a *app) (int, error) {
+func (c *worktreeListCmd) run(ctx context.Context, a *program) (int, error) {
 	var f view.Filter
 	if !c.All {
 		ws, err := a.workspace()
@@ -75,12 +75,12 @@ type worktreeRemoveCmd struct {
 	Force bool   `help:"Also when it holds changes that are in no commit: they are lost."`
 }
 
-func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int, error) {
+func (c *worktreeRemoveCmd) order(ctx context.Context, a *program, r *runtime) (int, error) {
 	id, err := a.sessionID(ctx, r.Store, c.ID, false)
 	if err != nil {
 		return 0, err
 	}
-	t, kept, err := a.removeWorktree(ctx, r, id, c.Force)
+	t, kept, err := removeWorktree(ctx, a, r, id, c.Force)
 	if err != nil {
 		return 0, err
 	}
@@ -101,8 +101,8 @@ func (c *worktreeRemoveCmd) order(ctx context.Context, a *app, r *runtime) (int,
 
 // removeWorktree removes a session's worktree and records it. A session that is
 // driven keeps its worktree.
-func (a *app) removeWorktree(ctx context.Context, r *runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
-	s, err := usecase.StateOf(ctx, r.Store, id)
+func removeWorktree(ctx context.Context, a *program, r *runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
+	s, err := app.StateOf(ctx, r.Store, id)
 	if err != nil {
 		return t, false, err
 	}
