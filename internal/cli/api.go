@@ -29,7 +29,7 @@ type apiCmd struct {
 // Help lists the rows.
 func (c *apiCmd) Help() string {
 	var b strings.Builder
-	b.WriteString("Each line is a command or read of the HTTP interface; docs/api.md and belay api NAME --help describe it.\n")
+	b.WriteString("Each line is a command or read of the HTTP interface, as docs/api.md and GET /v1/openapi.json describe it.\n")
 	for _, row := range c.rows() {
 		fmt.Fprintf(&b, "\n  %-32s %s", row.Name, row.Doc)
 	}

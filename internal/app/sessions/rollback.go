@@ -76,7 +76,11 @@ func PlanUndo(ctx context.Context, r *app.Call, in *UndoTurns) (*Rollback, error
 }
 
 func rollbackThread(ctx context.Context, r *app.Call, in *RollbackThread) (*RolledBack, error) {
-	if done, err := rolledBack(ctx, r, in.Session); done != nil || err != nil {
+	same := func(past *history.Past, p event.HistoryRollbackStarted) bool {
+		t, err := past.Find(in.Turn)
+		return err == nil && t.ID == p.To
+	}
+	if done, err := rolledBack(ctx, r, in.Session, same); done != nil || err != nil {
 		return done, err
 	}
 	p, err := PlanRollback(ctx, r, in)
@@ -90,7 +94,8 @@ func undoTurns(ctx context.Context, r *app.Call, in *UndoTurns) (*RolledBack, er
 	if in.Turns = cmp.Or(in.Turns, 1); in.Turns < 1 {
 		return nil, input.At("turns", belay.Errorf(belay.CodeBadCommand, "%d is no number of turns", in.Turns).WithHint("leave it out for the last turn"))
 	}
-	if done, err := rolledBack(ctx, r, in.Session); done != nil || err != nil {
+	same := func(_ *history.Past, p event.HistoryRollbackStarted) bool { return p.Count == in.Turns }
+	if done, err := rolledBack(ctx, r, in.Session, same); done != nil || err != nil {
 		return done, err
 	}
 	p, err := PlanUndo(ctx, r, in)
@@ -101,8 +106,8 @@ func undoTurns(ctx context.Context, r *app.Call, in *UndoTurns) (*RolledBack, er
 }
 
 // rolledBack answers a command that was accepted under its key before: nothing is left
-// to plan then.
-func rolledBack(ctx context.Context, r *app.Call, id belay.SessionID) (*RolledBack, error) {
+// to plan then. same reports whether what was accepted is what the command asks for.
+func rolledBack(ctx context.Context, r *app.Call, id belay.SessionID, same func(*history.Past, event.HistoryRollbackStarted) bool) (*RolledBack, error) {
 	s, err := r.Known(ctx, id)
 	if err != nil || r.Key == "" {
 		return nil, err
@@ -114,6 +119,13 @@ func rolledBack(ctx context.Context, r *app.Call, id belay.SessionID) (*RolledBa
 				return nil, err
 			}
 			if p, ok := ev.Data.(event.HistoryRollbackStarted); ok && ev.IDs.Request == cmd {
+				past, err := PastOf(ctx, r.Store, id, s.Threads)
+				if err != nil {
+					return nil, err
+				}
+				if !same(past, p) {
+					return nil, input.At("header Idempotency-Key", belay.Errorf(belay.CodeIDConflict, "the key belongs to another request").WithHint("take a new key for another request"))
+				}
 				out := &RolledBack{app.Result{Command: cmd, Status: app.Done, Repeated: true, Session: id, Thread: th}, RollbackPlan{Scope: p.Scope, To: p.To}}
 				return out, r.End(ctx, &out.Result)
 			}
