@@ -74,7 +74,7 @@ mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks s
 	go run ./internal/testkit/mutants -run '$(RUN)' $(if $(SAMPLE),-sample)
 
 loops: ## crash loops, interleavings and damage at their full size, which the race detector makes smaller
-	$(TEST) -count=1 -timeout 60m ./internal/engine ./internal/read ./internal/store/sqlite $(SUM)
+	$(TEST) -count=1 -timeout 60m ./internal/engine ./internal/app/read ./internal/store/sqlite $(SUM)
 
 kill: ## a real process, really killed at every point
 	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./script/kill $(SUM)

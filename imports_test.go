@@ -16,6 +16,7 @@ import (
 // layer is what a package may do. Own packages and named modules are listed;
 // the standard library is open but for what deny names.
 type layer struct {
+	floor   int      // 0 is the lowest; what a package imports is below it
 	own     []string // own packages, relative to the module; "…/" allows what is below
 	modules []string
 	deny    []string // standard packages
@@ -30,121 +31,121 @@ var impure = []string{"context", "os", "net", "net/http", "database/sql", "io/fs
 // The table of the import rules: a package that isn't in it may not exist.
 var layers = map[string]layer{
 	".":                             {deny: []string{"os", "net", "net/http", "database/sql", "context"}},
-	"event":                         {own: []string{"."}, deny: []string{"os", "net", "net/http", "database/sql", "context"}},
-	"client":                        {own: []string{".", "event"}, modules: []string{"github.com/coder/websocket"}},
-	"event/eventtest":               {own: []string{".", "event", "event/testdata"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
+	"event":                         {floor: 1, own: []string{"."}, deny: []string{"os", "net", "net/http", "database/sql", "context"}},
+	"client":                        {floor: 2, own: []string{".", "event"}, modules: []string{"github.com/coder/websocket"}},
+	"event/eventtest":               {floor: 2, own: []string{".", "event", "event/testdata"}, modules: []string{"github.com/santhosh-tekuri/jsonschema/v6"}},
 	"event/testdata":                {},
-	"internal/core":                 {own: []string{".", "event"}, deny: impure},
-	"internal/core/coretest":        {own: []string{".", "event", "internal/core"}},
-	"internal/core/session":         {own: []string{".", "event", "internal/core", "internal/policy"}, deny: impure},
-	"internal/core/thread":          {own: []string{".", "event", "internal/core", "internal/policy", "internal/core/route"}, deny: impure},
-	"internal/core/task":            {own: []string{".", "event", "internal/core"}, deny: impure},
-	"internal/core/route":           {own: []string{"event"}, deny: impure},
+	"internal/core":                 {floor: 2, own: []string{".", "event"}, deny: impure},
+	"internal/core/coretest":        {floor: 3, own: []string{".", "event", "internal/core"}},
+	"internal/core/session":         {floor: 3, own: []string{".", "event", "internal/core", "internal/policy"}, deny: impure},
+	"internal/core/thread":          {floor: 3, own: []string{".", "event", "internal/core", "internal/policy", "internal/core/route"}, deny: impure},
+	"internal/core/task":            {floor: 3, own: []string{".", "event", "internal/core"}, deny: impure},
+	"internal/core/route":           {floor: 2, own: []string{"event"}, deny: impure},
 	"internal/workspace/protected":  {deny: impure},
-	"internal/policy/shell":         {own: []string{"internal/lib/lazyregexp", "internal/workspace/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
-	"internal/policy":               {own: []string{".", "internal/lib/lazyregexp", "internal/workspace/protected", "internal/policy/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
-	"internal/policy/simulate":      {own: []string{".", "event", "internal/core/thread", "internal/lib/lazyregexp", "internal/policy", "internal/lib/spelling"}, deny: impure},
-	"internal/policy/symlinks":      {own: []string{".", "internal/policy"}, modules: []string{"golang.org/x/sys/unix"}},
-	"internal/hook":                 {own: []string{"internal/policy", "internal/process"}},
-	"internal/policy/convert":       {own: []string{".", "internal/lib/lazyregexp", "internal/policy", "internal/policy/shell"}, modules: []string{"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable"}, deny: impure},
-	"internal/config":               {own: []string{"internal/lib/environ", ".", "internal/config/…", "internal/lib/netdial", "internal/lib/readfile", "internal/lib/spelling", "internal/model/catalog", "internal/policy", "internal/secret", "internal/secret/vault", "internal/tool", "internal/tool/file"}},
-	"internal/config/rulefile":      {own: []string{".", "internal/lib/lazyregexp", "internal/policy", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
+	"internal/policy/shell":         {floor: 1, own: []string{"internal/lib/lazyregexp", "internal/workspace/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
+	"internal/policy":               {floor: 2, own: []string{".", "internal/lib/lazyregexp", "internal/workspace/protected", "internal/policy/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
+	"internal/core/simulate":        {floor: 4, own: []string{".", "event", "internal/core/thread", "internal/lib/lazyregexp", "internal/lib/spelling", "internal/policy"}, deny: impure},
+	"internal/policy/symlinks":      {floor: 3, own: []string{".", "internal/policy"}, modules: []string{"golang.org/x/sys/unix"}},
+	"internal/hook":                 {floor: 3, own: []string{"internal/policy", "internal/process"}},
+	"internal/policy/convert":       {floor: 3, own: []string{".", "internal/lib/lazyregexp", "internal/policy", "internal/policy/shell"}, modules: []string{"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable"}, deny: impure},
+	"internal/config":               {floor: 4, own: []string{".", "internal/config/manifest", "internal/config/rulefile", "internal/config/template", "internal/config/trust", "internal/lib/environ", "internal/lib/netdial", "internal/lib/readfile", "internal/lib/spelling", "internal/model/catalog", "internal/policy", "internal/secret", "internal/secret/vault", "internal/tool", "internal/tool/file"}},
+	"internal/config/rulefile":      {floor: 3, own: []string{".", "internal/lib/lazyregexp", "internal/lib/strictyaml", "internal/policy"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
 	"internal/lib/jcs":              {deny: impure},
 	"internal/lib/environ":          {},
 	"internal/lib/lazyregexp":       {deny: impure},
 	"internal/lib/spelling":         {deny: impure},
 	"internal/tool/patch":           {deny: impure},
 	"internal/workspace/fswalk":     {},
-	"internal/view/feed":            {own: []string{".", "event", "internal/store"}},
-	"internal/view/feed/feedtest":   {own: []string{".", "event", "internal/store"}},
-	"internal/read":                 {own: []string{".", "event", "internal/view/feed", "internal/app/input", "internal/app/problem", "internal/view/search", "internal/view/snapshot", "internal/store", "internal/view/timeline", "internal/view"}},
-	"internal/view/explain":         {own: []string{".", "event"}, deny: impure},
-	"internal/view":                 {own: []string{".", "event", "internal/store"}},
-	"internal/lib/atomicfile":       {own: []string{"."}},
-	"internal/transfer/bundle":      {own: []string{".", "event", "internal/lib/readfile", "internal/secret", "internal/store"}},
-	"internal/view/snapshot":        {own: []string{".", "event"}, deny: impure},
-	"internal/transfer/transcript":  {own: []string{"."}},
-	"internal/store/audit":          {own: []string{".", "event", "internal/store"}},
-	"internal/auth":                 {own: []string{".", "internal/lib/atomicfile"}},
-	"internal/app/input":            {own: []string{".", "internal/lib/jcs"}},
-	"internal/app":                  {own: []string{".", "event", "internal/app/input", "internal/auth", "internal/config/rulefile", "internal/core", "internal/core/session", "internal/core/task", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/policy", "internal/read", "internal/secret", "internal/store", "internal/tool", "internal/view", "internal/view/explain"}},
-	"internal/app/approvals":        {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/thread", "internal/engine", "internal/read", "internal/store", "internal/view"}},
-	"internal/app/channels":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/store", "internal/view"}},
-	"internal/app/policies":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/config/rulefile", "internal/lib/spelling", "internal/policy", "internal/policy/simulate", "internal/policy/symlinks", "internal/store", "internal/tool", "internal/tool/file", "internal/view"}, moves: true},
-	"internal/app/processes":        {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/thread", "internal/process", "internal/store", "internal/tool", "internal/tool/exec", "internal/view"}},
-	"internal/app/sessions":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/task", "internal/core/thread", "internal/effect/history", "internal/store", "internal/store/audit", "internal/view"}},
-	"internal/app/tokens":           {own: []string{".", "internal/app", "internal/app/input", "internal/auth"}},
-	"internal/app/transfer":         {own: []string{".", "event", "internal/app", "internal/app/input", "internal/app/sessions", "internal/auth", "internal/core/session", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/lib/readfile", "internal/policy", "internal/read", "internal/secret", "internal/store", "internal/transfer/bundle", "internal/transfer/transcript", "internal/view/snapshot"}},
-	"internal/app/trust":            {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/config", "internal/config/trust", "internal/lib/readfile", "internal/store", "internal/tool/file"}},
-	"internal/app/storage":          {own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/store", "internal/store/retention"}},
-	"internal/app/turns":            {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core", "internal/core/session", "internal/core/task", "internal/core/thread", "internal/store"}},
-	"internal/app/host":             {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/config", "internal/config/rulefile", "internal/config/trust", "internal/core/session", "internal/core/thread", "internal/effect", "internal/effect/history", "internal/engine", "internal/lib/readfile", "internal/lib/spelling", "internal/model", "internal/model/providers", "internal/model/tokens", "internal/policy", "internal/read", "internal/secret", "internal/store", "internal/tool", "internal/tool/command", "internal/view", "internal/workspace/git"}},
-	"internal/model/providers":      {own: []string{".", "event", "internal/config", "internal/core/route", "internal/lib/netdial", "internal/model", "internal/model/anthropic", "internal/model/catalog", "internal/model/gateway", "internal/model/google", "internal/model/openai", "internal/model/scripted", "internal/model/tokens", "internal/model/wire", "internal/secret"}},
-	"internal/builtin":              {own: []string{".", "internal/app", "internal/app/approvals", "internal/app/channels", "internal/app/host", "internal/app/policies", "internal/app/processes", "internal/app/sessions", "internal/app/storage", "internal/app/tokens", "internal/app/transfer", "internal/app/trust", "internal/app/turns", "internal/auth", "internal/config", "internal/core", "internal/core/thread", "internal/effect", "internal/effect/history", "internal/hook", "internal/lib/netdial", "internal/model", "internal/model/providers", "internal/process", "internal/sandbox", "internal/secret", "internal/store", "internal/store/sqlite", "internal/store/sqlite/layout", "internal/tool", "internal/tool/exec", "internal/tool/file", "internal/tool/plan", "internal/tool/search", "internal/workspace/git", "internal/workspace/gitsafe", "internal/workspace/protected"}},
-	"internal/app/problem":          {own: []string{".", "internal/app/input", "internal/store"}},
-	"internal/server":               {own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/app/problem", "internal/read", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
-	"internal/store/retention":      {own: []string{".", "event", "internal/store"}},
-	"internal/store":                {own: []string{".", "event"}},
-	"internal/store/storetest":      {own: []string{".", "event", "internal/store"}, modules: []string{"pgregory.net/rapid", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"}, moves: true},
-	"internal/store/sqlite/layout":  {own: []string{".", "event", "internal/lib/atomicfile", "internal/store"}, modules: []string{"golang.org/x/sys/unix"}},
-	"internal/store/sqlite/hotcopy": {own: []string{".", "internal/lib/readfile", "internal/store/sqlite/layout"}, modules: []string{"modernc.org/sqlite"}},
-	"internal/store/sqlite/verify":  {own: []string{".", "event", "internal/lib/readfile", "internal/store", "internal/store/sqlite/hotcopy", "internal/store/sqlite/layout"}},
-	"internal/store/sqlite/backup":  {own: []string{".", "internal/lib/atomicfile", "internal/lib/readfile", "internal/store", "internal/store/sqlite/hotcopy", "internal/store/sqlite/layout", "internal/store/sqlite/verify"}, modules: []string{"golang.org/x/sys/unix"}},
-	"internal/store/sqlite":         {own: []string{".", "event", "internal/lib/atomicfile", "internal/store/sqlite/hotcopy", "internal/store", "internal/store/sqlite/layout", "internal/process"}, modules: []string{"modernc.org/sqlite", "modernc.org/sqlite/lib", "golang.org/x/sys/unix"}, moves: true},
-	"internal/model":                {own: []string{"."}},
-	"internal/model/modeltest":      {own: []string{".", "internal/lib/netdial", "internal/model", "internal/model/wire"}, modules: []string{"go.uber.org/goleak"}, moves: true},
-	"internal/model/gateway":        {own: []string{".", "internal/model"}},
-	"internal/lib/netdial":          {own: []string{"."}},
-	"internal/lib/readfile":         {own: []string{"."}},
-	"internal/model/wire":           {own: []string{".", "internal/model"}},
-	"internal/model/openai":         {own: []string{".", "internal/model", "internal/model/wire"}},
-	"internal/model/anthropic":      {own: []string{".", "internal/model", "internal/model/wire"}},
-	"internal/model/google":         {own: []string{".", "internal/model", "internal/model/wire"}},
-	"internal/model/scripted":       {own: []string{".", "internal/model", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
-	"internal/lib/strictyaml":       {own: []string{"."}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/lexer", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"}},
-	"internal/config/trust":         {own: []string{".", "event", "internal/store"}},
-	"internal/secret/vault":         {own: []string{".", "internal/lib/atomicfile", "internal/secret"}, modules: []string{"filippo.io/age"}},
-	"internal/tool":                 {own: []string{".", "event", "internal/lib/jcs", "internal/tool/patch", "internal/process", "internal/lib/spelling"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}},
-	"internal/tool/tooltest":        {own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
-	"internal/tool/file":            {own: []string{".", "event", "internal/tool/patch", "internal/workspace/protected", "internal/tool", "internal/workspace/fswalk"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
-	"internal/tool/exec":            {own: []string{"internal/lib/environ", ".", "event", "internal/tool", "internal/tool/file", "internal/process", "internal/secret"}},
-	"internal/tool/command":         {own: []string{".", "internal/config/manifest", "internal/process", "internal/tool", "internal/tool/exec"}},
-	"internal/tool/plan":            {own: []string{".", "event", "internal/tool"}},
-	"internal/tool/search":          {own: []string{".", "internal/workspace/protected", "internal/tool", "internal/tool/file", "internal/workspace/fswalk"}, moves: true},
-	"internal/workspace/git":        {own: []string{".", "internal/workspace/gitsafe"}},
-	"internal/workspace/gitsafe":    {own: []string{"internal/lib/environ", ".", "internal/lib/lazyregexp", "internal/workspace/protected"}, modules: []string{"golang.org/x/sys/unix"}},
+	"internal/view/feed":            {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/view/feed/feedtest":   {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/app/read":             {floor: 4, own: []string{".", "event", "internal/app/input", "internal/app/problem", "internal/store", "internal/view", "internal/view/feed", "internal/view/search", "internal/view/snapshot", "internal/view/timeline"}},
+	"internal/view/explain":         {floor: 2, own: []string{".", "event"}, deny: impure},
+	"internal/view":                 {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/lib/atomicfile":       {floor: 1, own: []string{"."}},
+	"internal/transfer/bundle":      {floor: 3, own: []string{".", "event", "internal/lib/readfile", "internal/secret", "internal/store"}},
+	"internal/view/snapshot":        {floor: 2, own: []string{".", "event"}, deny: impure},
+	"internal/transfer/transcript":  {floor: 1, own: []string{"."}},
+	"internal/store/audit":          {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/auth":                 {floor: 2, own: []string{".", "internal/lib/atomicfile"}},
+	"internal/app/input":            {floor: 1, own: []string{".", "internal/lib/jcs"}},
+	"internal/app":                  {floor: 5, own: []string{".", "event", "internal/app/input", "internal/app/read", "internal/auth", "internal/config/rulefile", "internal/core", "internal/core/session", "internal/core/task", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/policy", "internal/secret", "internal/store", "internal/tool", "internal/view", "internal/view/explain"}},
+	"internal/app/approvals":        {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/app/read", "internal/auth", "internal/core/thread", "internal/engine", "internal/store", "internal/view"}},
+	"internal/app/channels":         {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/store", "internal/view"}},
+	"internal/app/policies":         {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/config/rulefile", "internal/core/simulate", "internal/lib/spelling", "internal/policy", "internal/policy/symlinks", "internal/store", "internal/tool", "internal/tool/file", "internal/view"}, moves: true},
+	"internal/app/processes":        {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/thread", "internal/process", "internal/store", "internal/tool", "internal/tool/exec", "internal/view"}},
+	"internal/app/sessions":         {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core/task", "internal/core/thread", "internal/effect/history", "internal/store", "internal/store/audit", "internal/view"}},
+	"internal/app/tokens":           {floor: 6, own: []string{".", "internal/app", "internal/app/input", "internal/auth"}},
+	"internal/app/transfer":         {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/app/read", "internal/auth", "internal/core/session", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/lib/readfile", "internal/policy", "internal/secret", "internal/store", "internal/transfer/bundle", "internal/transfer/transcript", "internal/view/snapshot"}},
+	"internal/app/trust":            {floor: 6, own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/config", "internal/config/trust", "internal/lib/readfile", "internal/store", "internal/tool/file"}},
+	"internal/app/storage":          {floor: 6, own: []string{".", "internal/app", "internal/app/input", "internal/auth", "internal/store", "internal/store/retention"}},
+	"internal/app/turns":            {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/core", "internal/core/session", "internal/core/task", "internal/core/thread", "internal/store"}},
+	"internal/app/host":             {floor: 6, own: []string{".", "event", "internal/app", "internal/app/declared", "internal/app/input", "internal/app/providers", "internal/app/read", "internal/auth", "internal/config", "internal/config/rulefile", "internal/config/trust", "internal/core/session", "internal/core/thread", "internal/effect", "internal/effect/history", "internal/engine", "internal/lib/readfile", "internal/lib/spelling", "internal/model", "internal/model/tokens", "internal/policy", "internal/secret", "internal/store", "internal/tool", "internal/view", "internal/workspace/git"}},
+	"internal/app/providers":        {floor: 5, own: []string{".", "event", "internal/config", "internal/core/route", "internal/lib/netdial", "internal/model", "internal/model/anthropic", "internal/model/catalog", "internal/model/gateway", "internal/model/google", "internal/model/openai", "internal/model/scripted", "internal/model/tokens", "internal/model/wire", "internal/secret"}},
+	"internal/builtin":              {floor: 7, own: []string{".", "internal/app", "internal/app/approvals", "internal/app/channels", "internal/app/host", "internal/app/policies", "internal/app/processes", "internal/app/providers", "internal/app/sessions", "internal/app/storage", "internal/app/tokens", "internal/app/transfer", "internal/app/trust", "internal/app/turns", "internal/auth", "internal/config", "internal/core", "internal/core/thread", "internal/effect", "internal/effect/history", "internal/hook", "internal/lib/netdial", "internal/model", "internal/process", "internal/sandbox", "internal/secret", "internal/store", "internal/store/sqlite", "internal/store/sqlite/layout", "internal/tool", "internal/tool/exec", "internal/tool/file", "internal/tool/plan", "internal/tool/search", "internal/workspace/git", "internal/workspace/gitsafe", "internal/workspace/protected"}},
+	"internal/app/problem":          {floor: 3, own: []string{".", "internal/app/input", "internal/store"}},
+	"internal/server":               {floor: 6, own: []string{".", "event", "internal/app", "internal/app/input", "internal/auth", "internal/app/problem", "internal/app/read", "internal/store", "internal/tool", "internal/view"}, modules: []string{"github.com/coder/websocket", "github.com/google/jsonschema-go/jsonschema"}, moves: true},
+	"internal/store/retention":      {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/store":                {floor: 2, own: []string{".", "event"}},
+	"internal/store/storetest":      {floor: 3, own: []string{".", "event", "internal/store"}, modules: []string{"pgregory.net/rapid", "github.com/google/go-cmp/cmp", "github.com/google/go-cmp/cmp/cmpopts"}, moves: true},
+	"internal/store/sqlite/layout":  {floor: 3, own: []string{".", "event", "internal/lib/atomicfile", "internal/store"}, modules: []string{"golang.org/x/sys/unix"}},
+	"internal/store/sqlite/hotcopy": {floor: 4, own: []string{".", "internal/lib/readfile", "internal/store/sqlite/layout"}, modules: []string{"modernc.org/sqlite"}},
+	"internal/store/sqlite/verify":  {floor: 5, own: []string{".", "event", "internal/lib/readfile", "internal/store", "internal/store/sqlite/hotcopy", "internal/store/sqlite/layout"}},
+	"internal/store/sqlite/backup":  {floor: 6, own: []string{".", "internal/lib/atomicfile", "internal/lib/readfile", "internal/store", "internal/store/sqlite/hotcopy", "internal/store/sqlite/layout", "internal/store/sqlite/verify"}, modules: []string{"golang.org/x/sys/unix"}},
+	"internal/store/sqlite":         {floor: 5, own: []string{".", "event", "internal/lib/atomicfile", "internal/store/sqlite/hotcopy", "internal/store", "internal/store/sqlite/layout", "internal/process"}, modules: []string{"modernc.org/sqlite", "modernc.org/sqlite/lib", "golang.org/x/sys/unix"}, moves: true},
+	"internal/model":                {floor: 1, own: []string{"."}},
+	"internal/model/modeltest":      {floor: 3, own: []string{".", "internal/lib/netdial", "internal/model", "internal/model/wire"}, modules: []string{"go.uber.org/goleak"}, moves: true},
+	"internal/model/gateway":        {floor: 2, own: []string{".", "internal/model"}},
+	"internal/lib/netdial":          {floor: 1, own: []string{"."}},
+	"internal/lib/readfile":         {floor: 1, own: []string{"."}},
+	"internal/model/wire":           {floor: 2, own: []string{".", "internal/model"}},
+	"internal/model/openai":         {floor: 3, own: []string{".", "internal/model", "internal/model/wire"}},
+	"internal/model/anthropic":      {floor: 3, own: []string{".", "internal/model", "internal/model/wire"}},
+	"internal/model/google":         {floor: 3, own: []string{".", "internal/model", "internal/model/wire"}},
+	"internal/model/scripted":       {floor: 2, own: []string{".", "internal/model", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
+	"internal/lib/strictyaml":       {floor: 1, own: []string{"."}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/lexer", "github.com/goccy/go-yaml/parser", "github.com/goccy/go-yaml/token"}},
+	"internal/config/trust":         {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/secret/vault":         {floor: 2, own: []string{".", "internal/lib/atomicfile", "internal/secret"}, modules: []string{"filippo.io/age"}},
+	"internal/tool":                 {floor: 2, own: []string{".", "event", "internal/lib/jcs", "internal/tool/patch", "internal/process", "internal/lib/spelling"}, modules: []string{"github.com/google/jsonschema-go/jsonschema"}},
+	"internal/tool/tooltest":        {floor: 3, own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
+	"internal/tool/file":            {floor: 3, own: []string{".", "event", "internal/tool/patch", "internal/workspace/protected", "internal/tool", "internal/workspace/fswalk"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
+	"internal/tool/exec":            {floor: 4, own: []string{"internal/lib/environ", ".", "event", "internal/tool", "internal/tool/file", "internal/process", "internal/secret"}},
+	"internal/app/declared":         {floor: 5, own: []string{"internal/config/manifest", "internal/process", "internal/tool", "internal/tool/exec"}},
+	"internal/tool/plan":            {floor: 3, own: []string{".", "event", "internal/tool"}},
+	"internal/tool/search":          {floor: 4, own: []string{".", "internal/workspace/protected", "internal/tool", "internal/tool/file", "internal/workspace/fswalk"}, moves: true},
+	"internal/workspace/git":        {floor: 2, own: []string{".", "internal/workspace/gitsafe"}},
+	"internal/workspace/gitsafe":    {floor: 1, own: []string{"internal/lib/environ", ".", "internal/lib/lazyregexp", "internal/workspace/protected"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/process":              {own: []string{"."}, modules: []string{"github.com/creack/pty", "golang.org/x/sys/unix"}, moves: true},
-	"internal/sandbox":              {own: []string{".", "internal/lib/netdial", "internal/process", "internal/sandbox/boxinit"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
+	"internal/sandbox":              {floor: 2, own: []string{".", "internal/lib/netdial", "internal/process", "internal/sandbox/boxinit"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/boxinit":      {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/secret":               {own: []string{"."}},
-	"internal/view/search":          {own: []string{".", "event", "internal/store"}},
+	"internal/view/search":          {floor: 3, own: []string{".", "event", "internal/store"}},
 	"internal/testkit/needs":        {},
 	"internal/testkit/golden":       {modules: []string{"github.com/google/go-cmp/cmp"}},
-	"internal/config/manifest":      {own: []string{".", "internal/lib/strictyaml", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
-	"internal/model/catalog":        {own: []string{".", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
-	"internal/model/tokens":         {own: []string{".", "internal/model"}, modules: []string{"github.com/tiktoken-go/tokenizer/codec"}},
-	"internal/view/timeline":        {own: []string{".", "event"}, deny: impure},
-	"internal/view/stats":           {own: []string{".", "event"}, deny: impure},
-	"internal/config/template":      {own: []string{".", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
-	"internal/testkit/failfs":       {own: []string{"internal/lib/atomicfile"}},
-	"internal/testkit/memory":       {own: []string{".", "event", "internal/store"}},
-	"internal/testkit/modelserver":  {own: []string{".", "internal/model/modeltest"}},
+	"internal/config/manifest":      {floor: 3, own: []string{".", "internal/lib/strictyaml", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
+	"internal/model/catalog":        {floor: 2, own: []string{".", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
+	"internal/model/tokens":         {floor: 2, own: []string{".", "internal/model"}, modules: []string{"github.com/tiktoken-go/tokenizer/codec"}},
+	"internal/view/timeline":        {floor: 2, own: []string{".", "event"}, deny: impure},
+	"internal/view/stats":           {floor: 2, own: []string{".", "event"}, deny: impure},
+	"internal/config/template":      {floor: 2, own: []string{".", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
+	"internal/testkit/failfs":       {floor: 2, own: []string{"internal/lib/atomicfile"}},
+	"internal/testkit/memory":       {floor: 3, own: []string{".", "event", "internal/store"}},
+	"internal/testkit/modelserver":  {floor: 4, own: []string{".", "internal/model/modeltest"}},
 	"internal/testkit/testsum":      {},
 	"internal/testkit/mutants":      {moves: true},
-	"internal/eval":                 {own: []string{".", "event", "internal/model/scripted", "internal/lib/strictyaml", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
-	"internal/engine":               {own: []string{".", "event", "internal/core/…", "internal/store", "internal/process", "internal/secret"}, moves: true},
-	"internal/effect":               {own: []string{".", "event", "internal/core", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/model", "internal/model/tokens", "internal/policy", "internal/policy/symlinks", "internal/process", "internal/secret", "internal/store", "internal/tool", "internal/tool/file"}},
-	"internal/effect/history":       {own: []string{".", "event", "internal/core", "internal/core/thread", "internal/store", "internal/model", "internal/model/tokens", "internal/secret", "internal/tool", "internal/tool/file"}},
-	"internal/cli":                  {own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-	"internal/cli/bench":            {own: []string{"internal/cli/term", "internal/model", "internal/store"}, moves: true},
-	"internal/cli/demo":             {own: []string{".", "event", "internal/cli/term", "internal/lib/environ", "internal/store"}},
-	"internal/cli/term":             {own: []string{".", "client", "event", "internal/view/…", "internal/lib/…", "internal/process", "internal/store"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
-	"internal/cli/work":             {own: []string{".", "internal/cli/term", "internal/lib/readfile"}},
-	"cmd/belay":                     {own: []string{"internal/cli", "internal/sandbox"}},
+	"internal/eval":                 {floor: 3, own: []string{".", "event", "internal/model/scripted", "internal/lib/strictyaml", "internal/store", "internal/tool"}, modules: []string{"github.com/aymanbagabas/go-udiff", "github.com/goccy/go-yaml/ast"}, moves: true},
+	"internal/engine":               {floor: 4, own: []string{".", "event", "internal/core/…", "internal/store", "internal/process", "internal/secret"}, moves: true},
+	"internal/effect":               {floor: 5, own: []string{".", "event", "internal/core", "internal/core/thread", "internal/effect/history", "internal/engine", "internal/model", "internal/model/tokens", "internal/policy", "internal/policy/symlinks", "internal/process", "internal/secret", "internal/store", "internal/tool", "internal/tool/file"}},
+	"internal/effect/history":       {floor: 4, own: []string{".", "event", "internal/core", "internal/core/thread", "internal/store", "internal/model", "internal/model/tokens", "internal/secret", "internal/tool", "internal/tool/file"}},
+	"internal/cli":                  {floor: 8, own: []string{".", "client", "event", "internal/…"}, modules: []string{"github.com/alecthomas/kong", "github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
+	"internal/cli/bench":            {floor: 5, own: []string{"internal/cli/term", "internal/model", "internal/store"}, moves: true},
+	"internal/cli/demo":             {floor: 5, own: []string{".", "event", "internal/cli/term", "internal/lib/environ", "internal/store"}},
+	"internal/cli/term":             {floor: 4, own: []string{".", "client", "event", "internal/view/…", "internal/lib/…", "internal/process", "internal/store"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/term", "golang.org/x/sys/unix"}, moves: true},
+	"internal/cli/work":             {floor: 5, own: []string{".", "internal/cli/term", "internal/lib/readfile"}},
+	"cmd/belay":                     {floor: 9, own: []string{"internal/cli", "internal/sandbox"}},
 
 	// the conformance module: other people's libraries and scenarios
-	"conformance/gym":   {own: []string{".", "event", "internal/eval", "internal/tool/patch", "internal/lib/strictyaml", "internal/tool", "internal/tool/file", "internal/tool/exec"}, modules: []string{"github.com/evanw/esbuild/pkg/api"}},
-	"conformance/belay": {own: []string{"conformance/gym", "internal/cli", "internal/eval", "internal/sandbox"}},
+	"conformance/gym":   {floor: 9, own: []string{".", "event", "internal/eval", "internal/tool/patch", "internal/lib/strictyaml", "internal/tool", "internal/tool/file", "internal/tool/exec"}, modules: []string{"github.com/evanw/esbuild/pkg/api"}},
+	"conformance/belay": {floor: 10, own: []string{"conformance/gym", "internal/cli", "internal/eval", "internal/sandbox"}},
 }
 
 // TestImportRules holds every package to its line of the table: direct imports
@@ -182,6 +183,43 @@ func TestImportRules(t *testing.T) {
 	}
 }
 
+// TestFoldersImportWithoutCircles looks at the folders below internal: where one may
+// import from another, that one doesn't import from it, over others neither.
+func TestFoldersImportWithoutCircles(t *testing.T) {
+	folder := func(pkg string) string {
+		rel, below := strings.CutPrefix(pkg, "internal/")
+		first, _, _ := strings.Cut(rel, "/")
+		if !below || first == "testkit" {
+			return ""
+		}
+		return first
+	}
+	uses := map[string][]string{}
+	for pkg, l := range layers {
+		from := folder(pkg)
+		for _, o := range l.own {
+			if to := folder(o); from != "" && to != "" && to != from && !strings.HasSuffix(pkg, "test") && o != "internal/…" {
+				uses[from] = append(uses[from], to)
+			}
+		}
+	}
+	var visit func(at string, way []string)
+	visit = func(at string, way []string) {
+		if i := slices.Index(way, at); i >= 0 {
+			t.Fatalf("folders import each other: %s", strings.Join(append(way[i:], at), " > "))
+		}
+		for _, to := range uses[at] {
+			visit(to, append(slices.Clip(way), at))
+		}
+	}
+	for at := range uses {
+		visit(at, nil)
+	}
+	if len(uses) < 15 {
+		t.Errorf("%d folders import others; is the table read as it is written?", len(uses))
+	}
+}
+
 func (l layer) check(t *testing.T, file string) error {
 	src, err := os.ReadFile(file)
 	if err != nil {
@@ -195,6 +233,10 @@ func (l layer) check(t *testing.T, file string) error {
 		name := strings.Trim(imp.Path.Value, `"`)
 		if why := l.refuses(name); why != "" {
 			t.Errorf("%s imports %s: %s", file, name, why)
+		}
+		rel := path.Clean("./" + strings.TrimPrefix(strings.TrimPrefix(name, module), "/"))
+		if below, own := layers[rel]; own && below.floor >= l.floor {
+			t.Errorf("%s is on floor %d and imports %s of floor %d", file, l.floor, rel, below.floor)
 		}
 	}
 	if l.moves {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -108,4 +109,17 @@ func FindSession(ctx context.Context, st store.Store, id string) (view.Session, 
 		return fresh[0], nil
 	}
 	return s, err
+}
+
+// PastOf is the history of a session's newest thread.
+func PastOf(ctx context.Context, st store.Store, id belay.SessionID, threads []belay.ThreadID) (*history.Past, error) {
+	none := belay.Errorf(belay.CodeBadState, "it has no turn yet").At(string(id)).WithHint("belay sessions resume %s", id)
+	if len(threads) == 0 {
+		return nil, none
+	}
+	p, err := history.ReadPast(ctx, st, threads[len(threads)-1])
+	if err == nil && p.Seq == 0 {
+		return nil, none
+	}
+	return p, err
 }

@@ -8,11 +8,11 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/store"
 )
 

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 )
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core"
@@ -22,7 +23,6 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"

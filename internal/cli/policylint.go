@@ -7,7 +7,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/core/simulate"
 )
 
 type policyLintCmd struct {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/policy/simulate"
+	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/transfer/bundle"
 )
 

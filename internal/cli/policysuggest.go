@@ -12,8 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/rulefile"
+	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/view/explain"
 )
 

@@ -3,7 +3,7 @@ package cli
 import (
 	"context"
 
-	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/search"

@@ -10,9 +10,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // ownCommands is how many rows of the table aren't the standard's.

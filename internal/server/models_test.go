@@ -15,9 +15,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // standardModels are the read models of the standard's specification.

@@ -12,8 +12,8 @@ import (
 
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // The description of the API is made of the same table and types that answer.

@@ -18,8 +18,8 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/builtin"
-	"github.com/belay-run/belay/internal/read"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/snapshot"
 )

@@ -13,8 +13,8 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // route is a path that isn't a command.

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/problem"
-	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 )
 

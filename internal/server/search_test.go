@@ -7,8 +7,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // TestWordsAreFollowed: what a turn says is folded for searches before anybody

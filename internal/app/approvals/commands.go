@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // Commands are the rows of this feature.

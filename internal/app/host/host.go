@@ -9,7 +9,9 @@ import (
 	"errors"
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/declared"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/core/session"
@@ -18,10 +20,8 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/providers"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	commands "github.com/belay-run/belay/internal/tool/command"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -106,11 +106,11 @@ func (h *Host) Input(ws string) config.Input {
 
 // furnish makes the tools of a workspace.
 func (h *Host) furnish(w *config.Workspace) (*Place, error) {
-	declared, err := w.Commands()
+	all, err := w.Commands()
 	if err != nil {
 		return nil, err
 	}
-	set, err := tool.NewSet(slices.Concat(h.c.Tools, commands.Tools(declared, h.c.Env.Vars))...)
+	set, err := tool.NewSet(slices.Concat(h.c.Tools, declared.Tools(all, h.c.Env.Vars))...)
 	return &Place{w, set}, err
 }
 

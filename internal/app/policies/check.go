@@ -2,8 +2,8 @@ package policies
 
 import (
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/simulate"
 )
 
 // RulesLinted is what was found in rules.

@@ -7,8 +7,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/policy/simulate"
 	"github.com/belay-run/belay/internal/store"
 )
 

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // ForkSession is what fork_session takes.
@@ -36,7 +35,7 @@ func Fork(ctx context.Context, r *app.Call, in *ForkSession) (*SessionForked, er
 	if err != nil {
 		return nil, err
 	}
-	past, err := PastOf(ctx, r.Store, in.Session, s.Threads)
+	past, err := app.PastOf(ctx, r.Store, in.Session, s.Threads)
 	if err != nil {
 		return nil, r.Hinted(err, "submit_turn gives it a turn")
 	}
@@ -84,17 +83,4 @@ func forkTurn(r *app.Call, past *history.Past, name string) (history.PastTurn, e
 func findTurn(r *app.Call, past *history.Past, name string) (history.PastTurn, error) {
 	t, err := past.Find(name)
 	return t, r.Hinted(err, "GET /v1/sessions/{id} lists the turns")
-}
-
-// PastOf is the history of a session's newest thread.
-func PastOf(ctx context.Context, st store.Store, id belay.SessionID, threads []belay.ThreadID) (*history.Past, error) {
-	none := belay.Errorf(belay.CodeBadState, "it has no turn yet").At(string(id)).WithHint("belay sessions resume %s", id)
-	if len(threads) == 0 {
-		return nil, none
-	}
-	p, err := history.ReadPast(ctx, st, threads[len(threads)-1])
-	if err == nil && p.Seq == 0 {
-		return nil, none
-	}
-	return p, err
 }

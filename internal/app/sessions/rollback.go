@@ -119,7 +119,7 @@ func rolledBack(ctx context.Context, r *app.Call, id belay.SessionID, same func(
 				return nil, err
 			}
 			if p, ok := ev.Data.(event.HistoryRollbackStarted); ok && ev.IDs.Request == cmd {
-				past, err := PastOf(ctx, r.Store, id, s.Threads)
+				past, err := app.PastOf(ctx, r.Store, id, s.Threads)
 				if err != nil {
 					return nil, err
 				}
@@ -146,7 +146,7 @@ func plan(ctx context.Context, r *app.Call, id belay.SessionID, scope string, wi
 	if err := ended(ctx, r, id, s.Threads); err != nil {
 		return nil, err
 	}
-	past, err := PastOf(ctx, r.Store, id, s.Threads)
+	past, err := app.PastOf(ctx, r.Store, id, s.Threads)
 	if err != nil {
 		return nil, r.Hinted(err, "submit_turn gives it a turn")
 	}

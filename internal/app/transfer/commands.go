@@ -6,8 +6,8 @@ package transfer
 
 import (
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/read"
 )
 
 // maxImport bounds the body of import_session, in bytes.

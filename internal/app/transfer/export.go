@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/bundle"
@@ -85,7 +84,7 @@ func writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w 
 	if err != nil {
 		return err
 	}
-	if _, err := sessions.PastOf(ctx, st, id, s.Threads); err != nil {
+	if _, err := app.PastOf(ctx, st, id, s.Threads); err != nil {
 		return err
 	}
 	thread := s.Threads[len(s.Threads)-1]

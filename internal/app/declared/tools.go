@@ -1,11 +1,11 @@
 //go:build unix
 
-// Package command makes tools of commands that a manifest declares. It promises
+// Package declared makes tools of commands that a manifest declares. It promises
 // that what runs is the declared program with the declared words, each value of
 // a call in its place and no more than a value; that only named variables of the
 // environment pass; and that such a tool is recorded, judged and ended like any
 // other that starts a program. It reads no files: package manifest does.
-package command
+package declared
 
 import (
 	"context"

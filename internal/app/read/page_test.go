@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/event/eventtest"
-	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/view"

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/problem"
-	"github.com/belay-run/belay/internal/read"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
