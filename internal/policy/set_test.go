@@ -237,6 +237,7 @@ func TestPrecedence(t *testing.T) {
 		"the higher priority speaks":               {[]Rule{rule(TierUser, 1, Ask), rule(TierUser, 2, Allow)}, exec, Allow, "user/user-2-allow"},
 		"ask beats allow at the same":              {[]Rule{rule(TierUser, 2, Ask), rule(TierUser, 2, Allow)}, exec, Ask, "user/user-2-ask"},
 		"a deny of any priority is final":          {[]Rule{rule(TierAgent, 0, Deny), rule(TierAdmin, 999, Allow)}, exec, Deny, "agent/agent-0-deny"},
+		"also in its own tier":                     {[]Rule{rule(TierUser, 0, Deny), rule(TierUser, 9, Allow)}, exec, Deny, "user/user-0-deny"},
 		"one tier that asks is enough":             {[]Rule{rule(TierWorkspace, 0, Ask), rule(TierAdmin, 999, Allow)}, exec, Ask, "workspace/workspace-0-ask"},
 		"of equal verdicts the highest is named":   {[]Rule{rule(TierUser, 999, Allow), rule(TierAdmin, 0, Allow)}, exec, Allow, "admin/admin-0-allow"},
 		"a grant is above the user's asks":         {[]Rule{rule(TierUser, 999, Ask)}, grant("rule"), Allow, "grant/exec"},

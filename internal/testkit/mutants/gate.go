@@ -5,7 +5,7 @@ func gateMutants() []mutant {
 	return []mutant{
 		{"an allow of a higher priority beats a deny",
 			swap("policy.verdict", "t.deny != nil", "t.deny != nil && t.tiers[t.deny.tier].priority <= t.deny.Priority"),
-			"policy DenyNeverWeakens"},
+			"policy DenyNeverWeakens|Precedence"},
 		{"only the first file of a call is judged",
 			swap("policy.of", "sub.paths, func(a", "sub.paths[:1], func(a"),
 			"policy Each"},
