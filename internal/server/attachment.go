@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -261,7 +260,7 @@ func (a *attachment) refused(err error) {
 	if codeOf(err) == belay.CodeInternal {
 		a.tenant.log.Error("attach", "process", string(a.id), "error", err.Error())
 	}
-	p := problem.Of(err)
+	p := input.ProblemOf(err)
 	a.say(attachSays{Error: &attachError{p.Code, p.Detail, p.Field, p.Hint}}) //nolint:errcheck // the reader learns that the client is gone
 }
 

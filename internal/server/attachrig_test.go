@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
-	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
@@ -108,7 +108,7 @@ func (r *rig) dial(path string, header http.Header, offers ...string) (*websocke
 	var b bytes.Buffer
 	b.ReadFrom(resp.Body) //nolint:errcheck // what there is, is looked at
 	a.body = b.Bytes()
-	if resp.Header.Get("Content-Type") == problem.Media {
+	if resp.Header.Get("Content-Type") == input.ProblemMedia {
 		if err := json.Unmarshal(a.body, &a.Problem); err != nil {
 			r.t.Fatalf("%s: %v", a.body, err)
 		}

@@ -7,7 +7,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/auth"
 )
 
@@ -50,14 +49,14 @@ func (s *Server) perform(w http.ResponseWriter, r *http.Request, c *app.Command,
 		s.forbid(w, r, err)
 		return
 	}
-	problem.Write(w, r, err)
+	input.WriteProblem(w, r, err)
 }
 
 func codeOf(err error) belay.Code {
 	if err == nil {
 		return app.CodeAccepted
 	}
-	return problem.Of(err).Code
+	return input.ProblemOf(err).Code
 }
 
 // call makes a call of a request.
@@ -92,7 +91,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, c *app.Command, ch
 // takes.
 func withHint(c *app.Command, err error) error {
 	e, ok := errors.AsType[*belay.Error](err)
-	p := problem.Of(err)
+	p := input.ProblemOf(err)
 	if !ok || p.Hint != "" || p.Status >= http.StatusInternalServerError || p.RetryAfter > 0 {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/input"
 )
 
 // Health is what /healthz and /readyz answer.
@@ -65,7 +65,7 @@ func (s *Server) pprof(w http.ResponseWriter, r *http.Request) {
 	case "":
 		pprof.Index(w, r)
 	case "cmdline":
-		problem.Write(w, r, belay.Errorf(belay.CodeNotFound, "arguments aren't shown"))
+		input.WriteProblem(w, r, belay.Errorf(belay.CodeNotFound, "arguments aren't shown"))
 	case "profile":
 		http.NewResponseController(w).SetWriteDeadline(time.Time{}) //nolint:errcheck // a connection that can't have one is a test's
 		pprof.Profile(w, r)

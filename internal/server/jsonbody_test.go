@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
@@ -231,7 +230,7 @@ func FuzzDecode(f *testing.F) {
 		var in turns.SubmitTurn
 		err := input.Decode(body, &in)
 		if err != nil {
-			if p := problem.Of(err); p.Status >= 500 {
+			if p := input.ProblemOf(err); p.Status >= 500 {
 				t.Fatalf("%q is the server's fault: %v", body, err)
 			}
 			return
@@ -259,11 +258,11 @@ func TestARefusalSaysHowToMendIt(t *testing.T) {
 		`{}`:                                  "it is a text",
 		`{"text":"x","settings":{"allow":0}}`: "send a list",
 	} {
-		if p := problem.Of(input.Decode([]byte(body), new(turns.SubmitTurn))); p.Code != belay.CodeBadCommand || p.Hint != want {
+		if p := input.ProblemOf(input.Decode([]byte(body), new(turns.SubmitTurn))); p.Code != belay.CodeBadCommand || p.Hint != want {
 			t.Errorf("%.40s: %s, hint %q; want %q", body, p.Detail, p.Hint, want)
 		}
 	}
-	if p := problem.Of(input.Decode([]byte(`{"actionId":"a","decision":"allow","until":"tomorrow"}`), new(approvals.RespondAction))); p.Field != "until" || p.Hint != input.ExampleTime {
+	if p := input.ProblemOf(input.Decode([]byte(`{"actionId":"a","decision":"allow","until":"tomorrow"}`), new(approvals.RespondAction))); p.Field != "until" || p.Hint != input.ExampleTime {
 		t.Errorf("a time: %+v", p)
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -104,7 +104,7 @@ func label(pairs ...string) labels {
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	p, _ := auth.From(r.Context())
 	if _, err := s.tenant(r.Context(), p.Tenant); err != nil {
-		problem.Write(w, r, err)
+		input.WriteProblem(w, r, err)
 		return
 	}
 	s.mu.Lock()
@@ -112,7 +112,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	s.mu.Unlock()
 	for _, t := range all {
 		if err := s.metrics.count(r, t); err != nil {
-			problem.Write(w, r, err)
+			input.WriteProblem(w, r, err)
 			return
 		}
 	}

@@ -11,7 +11,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/auth"
 )
 
@@ -122,7 +121,7 @@ func bearer(r *http.Request) (string, error) {
 func (s *Server) refuse(w http.ResponseWriter, r *http.Request, err error) {
 	s.metrics.refused(string(belay.CodeOf(err)))
 	s.audit.stranger(r.Context(), entry{principal: "address:" + addressOf(r), command: r.Method + " " + input.Shown(r.URL.Path), code: belay.CodeOf(err), at: s.c.Now()})
-	problem.Write(w, r, err)
+	input.WriteProblem(w, r, err)
 }
 
 func addressOf(r *http.Request) string {
@@ -212,7 +211,7 @@ func (s *Server) scoped(scope auth.Scope, h http.HandlerFunc) http.HandlerFunc {
 func (s *Server) forbid(w http.ResponseWriter, r *http.Request, err error) {
 	p, _ := auth.From(r.Context())
 	s.metrics.refused(string(belay.CodeOf(err)))
-	e := entry{principal: p.String(), command: r.Method + " " + input.Shown(r.URL.Path), code: problem.Of(err).Code, at: s.c.Now()}
+	e := entry{principal: p.String(), command: r.Method + " " + input.Shown(r.URL.Path), code: input.ProblemOf(err).Code, at: s.c.Now()}
 	if t, terr := s.tenant(r.Context(), p.Tenant); terr != nil {
 		s.c.Log.Warn("audit", "error", terr.Error())
 	} else if class := s.readOf(r); class != "" {
@@ -220,5 +219,5 @@ func (s *Server) forbid(w http.ResponseWriter, r *http.Request, err error) {
 	} else if aerr := t.audit.record(r.Context(), e); aerr != nil {
 		s.c.Log.Warn("audit", "error", aerr.Error())
 	}
-	problem.Write(w, r, err)
+	input.WriteProblem(w, r, err)
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 )
@@ -155,7 +155,7 @@ func (b *apiBuilder) media(t reflect.Type, kind string) (map[string]apiMedia, er
 
 // refusals are the answers that every operation refers to.
 func (b *apiBuilder) refusals() error {
-	bad, err := b.media(reflect.TypeFor[problem.Problem](), problem.Media)
+	bad, err := b.media(reflect.TypeFor[input.Problem](), input.ProblemMedia)
 	b.doc.Components.Responses["Refused"] = &apiResponse{Description: "The request can't be done; code and field say why.", Content: bad}
 	b.doc.Components.Responses["Failed"] = &apiResponse{Description: "The server can't do it, or not now.", Content: bad}
 	return err
@@ -337,7 +337,7 @@ func queryParameter(p read.Param) apiParameter {
 func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
 	doc, err := s.described()
 	if err != nil {
-		problem.Write(w, r, err)
+		input.WriteProblem(w, r, err)
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")

@@ -20,7 +20,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
@@ -179,7 +178,7 @@ type answer struct {
 	status int
 	header http.Header
 	body   []byte
-	problem.Problem
+	input.Problem
 }
 
 func (a answer) told(t *testing.T) app.Result {
@@ -227,7 +226,7 @@ func (r *rig) do(method, path, token, body string, header ...string) answer {
 	if a.body, err = io.ReadAll(resp.Body); err != nil {
 		r.t.Fatal(err)
 	}
-	if resp.StatusCode >= 400 && resp.Header.Get("Content-Type") == problem.Media {
+	if resp.StatusCode >= 400 && resp.Header.Get("Content-Type") == input.ProblemMedia {
 		if err := json.Unmarshal(a.body, &a.Problem); err != nil {
 			r.t.Fatalf("%s: %v", a.body, err)
 		}

@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 )
@@ -75,7 +74,7 @@ func (s *Server) routes() http.Handler {
 func only(params []read.Param, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		if err := read.Only(r, params); err != nil {
-			problem.Write(w, r, err)
+			input.WriteProblem(w, r, err)
 			return
 		}
 		h(w, r)
@@ -88,7 +87,7 @@ func methods(mux *http.ServeMux) http.Handler {
 	nowhere := belay.Errorf(belay.CodeNotFound, "there is no such route").WithHint("GET /v1/openapi.json lists them")
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if !plain(r.URL.EscapedPath()) {
-			problem.Write(w, r, nowhere)
+			input.WriteProblem(w, r, nowhere)
 			return
 		}
 		h, pattern := mux.Handler(r)
@@ -100,10 +99,10 @@ func methods(mux *http.ServeMux) http.Handler {
 		h.ServeHTTP(probe, r)
 		if allow := probe.header.Get("Allow"); probe.status == http.StatusMethodNotAllowed && allow != "" {
 			w.Header().Set("Allow", allow)
-			problem.Write(w, r, belay.Errorf(belay.CodeMethod, "the route takes %s", allow).WithHint("GET /v1/openapi.json lists what each route takes"))
+			input.WriteProblem(w, r, belay.Errorf(belay.CodeMethod, "the route takes %s", allow).WithHint("GET /v1/openapi.json lists what each route takes"))
 			return
 		}
-		problem.Write(w, r, nowhere)
+		input.WriteProblem(w, r, nowhere)
 	})
 }
 
@@ -129,7 +128,7 @@ func (s *Server) reads(n int) http.HandlerFunc {
 		p, _ := auth.From(r.Context())
 		t, err := s.tenant(r.Context(), p.Tenant)
 		if err != nil {
-			problem.Write(w, r, err)
+			input.WriteProblem(w, r, err)
 			return
 		}
 		route := t.Reads.Routes()[n]
@@ -163,7 +162,7 @@ func (s *Server) read(row app.Read) http.HandlerFunc {
 			out, err = row.Do(r.Context(), &app.Call{Runtime: t.Runtime, By: p, Remote: true}, read.QueryOf(r))
 		}
 		if err != nil {
-			problem.Write(w, r, err)
+			input.WriteProblem(w, r, err)
 			return
 		}
 		if d, ok := out.(*app.Document); ok {
@@ -182,7 +181,7 @@ func (s *Server) writeDocument(w http.ResponseWriter, r *http.Request, d *app.Do
 	switch {
 	case err == nil:
 	case !out.begun:
-		problem.Write(w, r, err)
+		input.WriteProblem(w, r, err)
 	default:
 		s.c.Log.Error("document", "path", r.URL.Path, "error", err.Error())
 		panic(http.ErrAbortHandler)

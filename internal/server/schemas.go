@@ -16,8 +16,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
-	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -43,8 +41,7 @@ var leaves = map[reflect.Type]*jsonschema.Schema{
 // clients do. A type of another one has the package's name in front.
 func unprefixed(pkg string) bool {
 	use := reflect.TypeFor[app.Result]().PkgPath()
-	return strings.HasPrefix(pkg+"/", use+"/") || slices.Contains([]string{reflect.TypeFor[Health]().PkgPath(), reflect.TypeFor[read.ThreadRead]().PkgPath(),
-		reflect.TypeFor[problem.Problem]().PkgPath(), reflect.TypeFor[belay.Ref]().PkgPath(), reflect.TypeFor[event.PlanItem]().PkgPath()}, pkg)
+	return strings.HasPrefix(pkg+"/", use+"/") || slices.Contains([]string{reflect.TypeFor[Health]().PkgPath(), reflect.TypeFor[belay.Ref]().PkgPath(), reflect.TypeFor[event.PlanItem]().PkgPath()}, pkg)
 }
 
 // ref is a reference to a struct's schema, which is made at the first time with

@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -115,7 +115,7 @@ func (t *tenant) follows(w http.ResponseWriter, r *http.Request, id string, stre
 	p, _ := auth.From(r.Context())
 	ctx, err := (&app.Call{Runtime: t.Runtime, By: p, Remote: true}).Follow(r.Context(), id)
 	if err != nil {
-		problem.Write(w, r, err)
+		input.WriteProblem(w, r, err)
 		return
 	}
 	defer func() {

@@ -1,6 +1,9 @@
 // Package input reads what callers send: strict JSON into typed values, and errors
-// that name the field at fault. It promises that nothing which could be read in two
-// ways is accepted.
+// that name the field at fault, which it writes as HTTP answers of type
+// application/problem+json (RFC 9457). It promises that nothing which could be read in
+// two ways is accepted, that a client may depend on the code and the field of an
+// error, that the status follows from the code alone, and that the text of an error
+// without a code is never shown.
 package input
 
 import (

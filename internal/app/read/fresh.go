@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -86,7 +85,7 @@ func answered[T any](read func(ctx context.Context, q Query) (T, error)) http.Ha
 			body, err = json.Marshal(out)
 		}
 		if err != nil {
-			problem.Write(w, r, err)
+			input.WriteProblem(w, r, err)
 			return
 		}
 		h := w.Header()

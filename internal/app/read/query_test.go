@@ -7,7 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/problem"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
@@ -30,11 +30,11 @@ func TestAQuerySaysNothingElse(t *testing.T) {
 		if want.field == "" && err == nil {
 			continue
 		}
-		if p := problem.Of(err); err == nil || p.Code != belay.CodeUsage || p.Field != want.field || p.Hint != want.hint {
+		if p := input.ProblemOf(err); err == nil || p.Code != belay.CodeUsage || p.Field != want.field || p.Hint != want.hint {
 			t.Errorf("%q: %+v, want %+v", query, err, want)
 		}
 	}
-	if p := problem.Of(read.Only(httptest.NewRequest("GET", "/v1/x?q=1", nil), nil)); p.Hint != "this route takes no parameters" {
+	if p := input.ProblemOf(read.Only(httptest.NewRequest("GET", "/v1/x?q=1", nil), nil)); p.Hint != "this route takes no parameters" {
 		t.Errorf("%+v", p)
 	}
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/problem"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed"
@@ -138,7 +137,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		reader, err := v.reader(r.Context(), of, since, QueryOf(r))
 		if err != nil {
-			problem.Write(w, r, err)
+			input.WriteProblem(w, r, err)
 			return
 		}
 		h := w.Header()

@@ -1,4 +1,4 @@
-package problem
+package input
 
 import (
 	"encoding/json"
@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -21,9 +20,9 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 		status int
 		field  string
 	}{
-		{input.At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode")), belay.CodeUsage, 400, "settings.mode"},
-		{fmt.Errorf("in a frame: %w", input.At("id", belay.Errorf(belay.CodeBadID, "too long"))), belay.CodeBadID, 400, "id"},
-		{input.At("settings.model", belay.Errorf(belay.CodeNoKey, "it wants a key, and there is none")), belay.CodeNoKey, 400, "settings.model"},
+		{At("settings.mode", belay.Errorf(belay.CodeUsage, "no such mode")), belay.CodeUsage, 400, "settings.mode"},
+		{fmt.Errorf("in a frame: %w", At("id", belay.Errorf(belay.CodeBadID, "too long"))), belay.CodeBadID, 400, "id"},
+		{At("settings.model", belay.Errorf(belay.CodeNoKey, "it wants a key, and there is none")), belay.CodeNoKey, 400, "settings.model"},
 		{belay.Errorf(belay.CodeUnauthorized, "no token"), belay.CodeUnauthorized, 401, ""},
 		{belay.Errorf(belay.CodeForbidden, "a viewer"), belay.CodeForbidden, 403, ""},
 		{store.ErrNotFound, belay.CodeNotFound, 404, ""},
@@ -35,7 +34,7 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 	}
 	for _, c := range table {
 		w := httptest.NewRecorder()
-		Write(w, httptest.NewRequest("GET", "/v1/things/1?token=hidden", nil), c.err)
+		WriteProblem(w, httptest.NewRequest("GET", "/v1/things/1?token=hidden", nil), c.err)
 		var p Problem
 		if err := json.Unmarshal(w.Body.Bytes(), &p); err != nil {
 			t.Fatalf("%v: %v in %s", c.err, err, w.Body)
@@ -43,7 +42,7 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 		if p.Code != c.code || p.Status != c.status || w.Code != c.status || p.Field != c.field {
 			t.Errorf("%v: got %s %d %q", c.err, p.Code, p.Status, p.Field)
 		}
-		if p.Type != "urn:belay:problem:"+string(c.code) || p.Title == "" || p.Instance != "/v1/things/1" || w.Header().Get("Content-Type") != Media {
+		if p.Type != "urn:belay:problem:"+string(c.code) || p.Title == "" || p.Instance != "/v1/things/1" || w.Header().Get("Content-Type") != ProblemMedia {
 			t.Errorf("%v: not a whole problem: %s", c.err, w.Body)
 		}
 		if strings.Contains(w.Body.String(), "hunter2") || strings.Contains(w.Body.String(), "hidden") {
@@ -54,7 +53,7 @@ func TestAnErrorIsAProblemWithCodeFieldAndStatus(t *testing.T) {
 
 func TestAProblemSaysWhenToComeBack(t *testing.T) {
 	w := httptest.NewRecorder()
-	Write(w, httptest.NewRequest("GET", "/v1/runs", nil), input.After(1500*time.Millisecond, belay.Errorf(belay.CodeTooMany, "slow down")))
+	WriteProblem(w, httptest.NewRequest("GET", "/v1/runs", nil), After(1500*time.Millisecond, belay.Errorf(belay.CodeTooMany, "slow down")))
 	if w.Code != 429 || w.Header().Get("Retry-After") != "2" {
 		t.Errorf("status %d, Retry-After %q", w.Code, w.Header().Get("Retry-After"))
 	}

@@ -1,8 +1,4 @@
-// Package problem writes errors as HTTP answers of type application/problem+json
-// (RFC 9457). It promises that a client may depend on the code and the field,
-// that the status follows from the code alone, and that the text of an error
-// without a code is never shown.
-package problem
+package input
 
 import (
 	"encoding/json"
@@ -12,12 +8,11 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Media is the media type of a problem.
-const Media = "application/problem+json"
+// ProblemMedia is the media type of a problem.
+const ProblemMedia = "application/problem+json"
 
 // Problem is an error as a client meets it.
 type Problem struct {
@@ -33,9 +28,9 @@ type Problem struct {
 	RetryAfter time.Duration `json:"-"` // also the header of this name; zero is none
 }
 
-// Of is the problem that an error is. The status follows from the code; an
+// ProblemOf is the problem (RFC 9457) that an error is. The status follows from the code; an
 // error without one is "internal" and its text stays with the server.
-func Of(err error) *Problem {
+func ProblemOf(err error) *Problem {
 	p := &Problem{Code: belay.CodeInternal, Detail: "the server failed; its log says why"}
 	owned, isOwned := errors.AsType[*store.OwnedError](err)
 	e, known := errors.AsType[*belay.Error](err)
@@ -51,10 +46,10 @@ func Of(err error) *Problem {
 	case errors.Is(err, store.ErrNotFound):
 		p.Code, p.Detail = belay.CodeNotFound, "there is nothing of this name here"
 	}
-	if f, ok := errors.AsType[*input.FieldError](err); ok {
+	if f, ok := errors.AsType[*FieldError](err); ok {
 		p.Field = f.Field
 	}
-	if l, ok := errors.AsType[*input.LaterError](err); ok {
+	if l, ok := errors.AsType[*LaterError](err); ok {
 		p.RetryAfter = l.After
 	}
 	p.Status = StatusOf(p.Code)
@@ -63,17 +58,17 @@ func Of(err error) *Problem {
 	return p
 }
 
-// Write answers a request with the problem that err is. Nothing may have been
+// WriteProblem answers a request with the problem that err is. Nothing may have been
 // written before.
-func Write(w http.ResponseWriter, r *http.Request, err error) {
-	p := Of(err)
+func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
+	p := ProblemOf(err)
 	p.Instance = r.URL.EscapedPath()
 	body, merr := json.Marshal(p)
 	if merr != nil {
-		panic("problem: " + merr.Error()) // it is plain data
+		panic("input: " + merr.Error()) // it is plain data
 	}
 	h := w.Header()
-	h.Set("Content-Type", Media)
+	h.Set("Content-Type", ProblemMedia)
 	h.Set("Content-Length", strconv.Itoa(len(body)+1))
 	h.Set("Cache-Control", "no-store")
 	if p.RetryAfter > 0 {
