@@ -12,7 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/storage"
+	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/retention"
@@ -30,7 +30,7 @@ type outputsListCmd struct {
 }
 
 func (c *outputsListCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
-	in := &storage.ListOutputs{All: c.All}
+	in := &processes.ListOutputs{All: c.All}
 	if c.ID != "" {
 		s, err := app.FindSession(ctx, st, c.ID)
 		if err != nil {
@@ -38,7 +38,7 @@ func (c *outputsListCmd) read(ctx context.Context, a *program, st store.Store) (
 		}
 		in.Session = s.ID
 	}
-	all, err := storage.Outputs(ctx, a.Reader(st).Call("list_outputs"), in)
+	all, err := processes.Outputs(ctx, a.Reader(st).Call("list_outputs"), in)
 	if err != nil {
 		return 0, err
 	}

@@ -9,8 +9,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/access"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/app/tokens"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/readfile"
@@ -35,7 +35,7 @@ type tokenMade struct {
 	tokenShown
 }
 
-// tokenShown is a tokens.TokenShown, as JSON.
+// tokenShown is an access.TokenShown, as JSON.
 type tokenShown struct {
 	ID      string    `json:"id"`
 	Name    string    `json:"name,omitempty"`
@@ -80,7 +80,7 @@ func (c *tokenCreateCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	made, err := tokens.Create(ctx, call, &tokens.CreateToken{Role: auth.Role(c.Role), Tenant: c.Tenant, Name: c.Name, Until: until})
+	made, err := access.IssueToken(ctx, call, &access.CreateToken{Role: auth.Role(c.Role), Tenant: c.Tenant, Name: c.Name, Until: until})
 	if err != nil {
 		return 0, flagged(err)
 	}
@@ -110,7 +110,7 @@ func (c *tokenListCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	all, err := tokens.List(ctx, call, &tokens.ListTokens{})
+	all, err := access.Tokens(ctx, call, &access.ListTokens{})
 	if err != nil {
 		return 0, err
 	}
@@ -139,7 +139,7 @@ func (c *tokenRevokeCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	gone, err := tokens.Revoke(ctx, call, &tokens.RevokeToken{ID: c.ID})
+	gone, err := access.WithdrawToken(ctx, call, &access.RevokeToken{ID: c.ID})
 	if err != nil {
 		return 0, err
 	}

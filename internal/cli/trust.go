@@ -8,7 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	trusting "github.com/belay-run/belay/internal/app/trust"
+	"github.com/belay-run/belay/internal/app/access"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
@@ -99,11 +99,11 @@ func locate(path string) (governedFile, error) {
 
 // trustNow trusts a file as it is, and prints what that allows.
 func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {
-	content, err := trusting.Content(ctx, f.ws, f.rel)
+	content, err := access.Content(ctx, f.ws, f.rel)
 	if err != nil {
 		return err
 	}
-	t, err := trusting.Trust(ctx, c, &trusting.TrustFile{Workspace: f.ws, Path: f.rel, Digest: belay.DigestOf(content)})
+	t, err := access.Trust(ctx, c, &access.TrustFile{Workspace: f.ws, Path: f.rel, Digest: belay.DigestOf(content)})
 	if err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile) err
 }
 
 func revoke(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {
-	r, err := trusting.Revoke(ctx, c, &trusting.RevokeTrust{Path: f.path()})
+	r, err := access.Distrust(ctx, c, &access.RevokeTrust{Path: f.path()})
 	if err != nil {
 		return err
 	}
@@ -142,12 +142,12 @@ func (c *trustCmd) list(ctx context.Context, a *program) (int, error) {
 	if book == nil {
 		book = &trust.Book{}
 	}
-	files := trusting.Trusted(book)
+	files := access.Trusted(book)
 	if len(files) == 0 && !a.JSON {
 		fmt.Fprintln(a.Err, "nothing is trusted; belay trust PATH trusts a file as it is")
 		return belay.ExitOK, nil
 	}
-	return term.PrintRows(&a.Env, files, "", "", func(f trusting.TrustedFile) []any {
+	return term.PrintRows(&a.Env, files, "", "", func(f access.TrustedFile) []any {
 		return []any{f.Now, f.Content.Digest.Short(), f.At.Local().Format("2 Jan 2006 15:04"), "by " + term.Line(f.By), term.Line(f.Path)}
 	})
 }

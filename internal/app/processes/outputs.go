@@ -1,5 +1,4 @@
-// Package storage has the use cases about what a store keeps beside the facts.
-package storage
+package processes
 
 import (
 	"context"
@@ -7,17 +6,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/retention"
 )
-
-// Commands are the rows of this feature.
-func Commands() []app.Command {
-	return []app.Command{
-		app.Define("list_outputs", auth.Read, false, "List what programs and tools printed that is kept beside the log.", listOutputs),
-	}
-}
 
 // ListOutputs is what list_outputs takes.
 type ListOutputs struct {

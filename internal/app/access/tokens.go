@@ -1,7 +1,4 @@
-// Package tokens has the use cases about the tokens by which callers are known: making
-// one, listing them, and taking one back. It promises that the text of a token is in the
-// answer that made it, and nowhere else.
-package tokens
+package access
 
 import (
 	"context"
@@ -13,16 +10,6 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 )
-
-// Commands are the rows of this feature. Tokens are the process's, so only the owner of
-// the default tenant may.
-func Commands() []app.Command {
-	return []app.Command{
-		app.Define("create_token", auth.Admin, true, "Make a token; its text is in this answer and nowhere else.", Create),
-		app.Define("list_tokens", auth.Admin, false, "List the tokens and what they allow.", List),
-		app.Define("revoke_token", auth.Admin, true, "Make a token worthless, from the next request on.", Revoke),
-	}
-}
 
 // CreateToken is what create_token takes.
 type CreateToken struct {
@@ -59,9 +46,9 @@ func (t *TokenShown) Subject() string {
 	return fmt.Sprintf("token %s of role %s in tenant %s", t.ID, t.Role, t.Tenant)
 }
 
-// Create makes a token. Repeated under its key it answers without the text, which is
+// IssueToken makes a token. Repeated under its key it answers without the text, which is
 // kept nowhere.
-func Create(_ context.Context, c *app.Call, in *CreateToken) (*TokenCreated, error) {
+func IssueToken(_ context.Context, c *app.Call, in *CreateToken) (*TokenCreated, error) {
 	if err := input.Text("name", in.Name, auth.MaxName); err != nil {
 		return nil, err
 	}
@@ -98,8 +85,8 @@ type TokensShown struct {
 	Tokens []TokenShown `json:"tokens"`
 }
 
-// List lists the tokens of all tenants.
-func List(_ context.Context, c *app.Call, _ *ListTokens) (*TokensShown, error) {
+// Tokens lists the tokens of all tenants.
+func Tokens(_ context.Context, c *app.Call, _ *ListTokens) (*TokensShown, error) {
 	all, err := c.Tokens.List()
 	if err != nil {
 		return nil, err
@@ -116,8 +103,8 @@ type RevokeToken struct {
 	ID string `json:"tokenId" jsonschema:"the token's id, or the beginning of it"`
 }
 
-// Revoke makes a token worthless. One that is worthless already stays as it is.
-func Revoke(_ context.Context, c *app.Call, in *RevokeToken) (*TokenShown, error) {
+// WithdrawToken makes a token worthless. One that is worthless already stays as it is.
+func WithdrawToken(_ context.Context, c *app.Call, in *RevokeToken) (*TokenShown, error) {
 	gone, err := c.Tokens.Revoke(in.ID)
 	if belay.CodeOf(err) == belay.CodeNotFound {
 		err = input.At("tokenId", c.Hinted(err, "list_tokens lists them"))

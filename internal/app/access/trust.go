@@ -1,7 +1,4 @@
-// Package trust has the use cases about files of workspaces that count only when a
-// person trusts them as they are. It promises that trust is given to the content that
-// was seen, and to no other.
-package trust
+package access
 
 import (
 	"context"
@@ -12,22 +9,12 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool/file"
 )
-
-// Commands are the rows of this feature.
-func Commands() []app.Command {
-	return []app.Command{
-		app.Define("list_trust", auth.Read, false, "List the trusted files, and those of a workspace that count only when they are trusted.", List),
-		app.Define("trust_file", auth.Own, true, "Trust a file of a workspace with the content that was seen: what it declares counts from the next turn on.", trustFile),
-		app.Define("revoke_trust", auth.Own, true, "Take trust in a file back.", Revoke),
-	}
-}
 
 // ListTrust is what list_trust takes.
 type ListTrust struct {
@@ -63,8 +50,8 @@ type Entry struct {
 	Text string `json:"text"`
 }
 
-// List lists what is trusted, and what there is to trust in a workspace.
-func List(ctx context.Context, c *app.Call, in *ListTrust) (*TrustShown, error) {
+// listTrust lists what is trusted, and what there is to trust in a workspace.
+func listTrust(ctx context.Context, c *app.Call, in *ListTrust) (*TrustShown, error) {
 	ws, err := c.Workspaces.Workspace(ctx, in.Workspace)
 	if err != nil {
 		return nil, input.At("workspace", err)
@@ -204,8 +191,8 @@ type TrustRevoked struct {
 // Subject is the file as records of commands name it.
 func (r *TrustRevoked) Subject() string { return r.Path }
 
-// Revoke takes trust in a file back. The file may be gone.
-func Revoke(ctx context.Context, c *app.Call, in *RevokeTrust) (*TrustRevoked, error) {
+// Distrust takes trust in a file back. The file may be gone.
+func Distrust(ctx context.Context, c *app.Call, in *RevokeTrust) (*TrustRevoked, error) {
 	w := trust.Writer{Store: c.Store, Owner: store.ThisProcess(), By: c.By.String()}
 	had, err := w.Revoke(ctx, in.Path)
 	if err != nil {
