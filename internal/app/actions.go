@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Action is an open question as who answers it must see it: whole.
@@ -75,7 +75,7 @@ func (r *Runtime) ShowWhole(ctx context.Context, a *Action) error {
 			return err
 		}
 	}
-	a.Shown = explain.Call(a.Tool, args)
+	a.Shown = story.Call(a.Tool, args)
 	return nil
 }
 

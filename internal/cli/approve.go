@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 type approveCmd struct {
@@ -138,7 +138,7 @@ func sees(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamI
 		}
 	}
 	if c.Args != nil && !e.JSON && req.Call != "" {
-		fmt.Fprintf(e.Err, "changed to: %s\n", explain.Call(req.Tool, c.Args.JSON()))
+		fmt.Fprintf(e.Err, "changed to: %s\n", story.Call(req.Tool, c.Args.JSON()))
 	}
 	return nil
 }

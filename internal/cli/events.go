@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 type eventsCmd struct {
@@ -104,5 +104,5 @@ func printFact(e *term.Env, r store.Record) {
 		e.PrintJSON(r.Event)
 		return
 	}
-	fmt.Fprintf(e.Out, "%6d  %s\n", r.Position, explain.Line(r.Event))
+	fmt.Fprintf(e.Out, "%6d  %s\n", r.Position, story.Line(r.Event))
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool/exec"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 type policyExplainCmd struct {
@@ -176,7 +176,7 @@ func printExplained(e *term.Env, x *explained) {
 			out("  %s\n      %s", term.Line(n.Command), term.Line(n.Effect))
 		default:
 			out("  a rule that was tried; it %s:\n", term.Line(n.Effect))
-			out("%s", explain.CleanLines(strings.TrimRight(x.YAML, "\n")))
+			out("%s", story.CleanLines(strings.TrimRight(x.YAML, "\n")))
 		}
 	}
 }

@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 type policySuggestCmd struct {
@@ -89,7 +89,7 @@ func printSuggestion(e *term.Env, s *simulate.Suggestion) {
 		say("    … and %d more", s.More)
 	}
 	say("policy test: %s", map[bool]string{true: term.Plural(s.Examples, "example") + ", 0 failed", false: "no example; add one"}[s.Examples > 0])
-	_, _ = io.WriteString(e.Out, explain.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
+	_, _ = io.WriteString(e.Out, story.CleanLines(strings.TrimRight(rulefile.WriteRules([]policy.Rule{s.Rule}), "\n"))+"\n") // standard output is gone: there is nowhere to report it
 }
 
 // unfitWords are the reasons for which no rule is suggested.

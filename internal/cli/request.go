@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // requestOf reads a question of a thread as it stands now; nil if it doesn't wait.
@@ -36,7 +36,7 @@ func requestOf(ctx context.Context, st store.Store, stream belay.StreamID, id be
 			return nil, err
 		}
 	}
-	q.Call = explain.Call(q.Tool, q.Args)
+	q.Call = story.Call(q.Tool, q.Args)
 	return q, nil
 }
 
@@ -49,7 +49,7 @@ func gives(r thread.Open) (said []string) {
 	if r.Call != nil && r.Call.Stands != nil {
 		for _, p := range r.Call.Stands.Programs {
 			if p.Path != "" && p.Path != p.Name {
-				said = append(said, explain.Exactly(p.Name+" is "+p.Path))
+				said = append(said, story.Exactly(p.Name+" is "+p.Path))
 			}
 		}
 	}

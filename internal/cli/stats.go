@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/view/stats"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 type statsCmd struct {
@@ -31,7 +31,7 @@ func (c *statsCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	fold := stats.New()
+	fold := story.NewStats()
 	from := a.Now().Add(-c.Since)
 	for r, err := range st.Scan(ctx, 0) {
 		if err != nil {

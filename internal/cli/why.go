@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 type whyCmd struct {
@@ -26,7 +26,7 @@ func (c *whyCmd) read(ctx context.Context, a *program, st store.Store) (int, err
 		return 0, err
 	}
 	if c.Timeline {
-		for _, r := range explain.Timeline(events) {
+		for _, r := range story.Timeline(events) {
 			if a.JSON {
 				a.PrintJSON(r)
 				continue
@@ -35,7 +35,7 @@ func (c *whyCmd) read(ctx context.Context, a *program, st store.Store) (int, err
 		}
 		return belay.ExitOK, nil
 	}
-	answer, err := explain.Why(events, c.ID)
+	answer, err := story.Why(events, c.ID)
 	if err != nil {
 		return 0, err
 	}

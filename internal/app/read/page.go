@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view/feed"
-	"github.com/belay-run/belay/internal/view/timeline"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Bounds of a page.
@@ -31,7 +31,7 @@ type Page struct {
 	Fresh
 	Session   belay.SessionID  `json:"sessionId"`
 	Events    []event.Envelope `json:"events,omitempty"`
-	Items     []*timeline.Item `json:"items,omitempty"`
+	Items     []*story.Item    `json:"items,omitempty"`
 	Older     string           `json:"older"`
 	Newer     string           `json:"newer"`
 	MoreOlder bool             `json:"moreOlder"` // there are facts before the page
@@ -113,11 +113,11 @@ func (v *Reads) story(of scoped) http.HandlerFunc {
 		if err != nil {
 			return nil, err
 		}
-		var f timeline.Fold
+		var f story.Items
 		for i := range records {
 			f.Apply(records[i].Event)
 		}
-		p.Items = append([]*timeline.Item{}, f.Items()...)
+		p.Items = append([]*story.Item{}, f.List()...)
 		return p, nil
 	})
 }

@@ -24,7 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/view/feed"
 	"github.com/belay-run/belay/internal/view/feed/feedtest"
 	"github.com/belay-run/belay/internal/view/search"
-	"github.com/belay-run/belay/internal/view/timeline"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // history is a session with two threads and a task, among others.
@@ -87,7 +87,7 @@ type page struct {
 	Position             int64
 	Stale                bool
 	Events               []event.Envelope
-	Items                []timeline.Item
+	Items                []story.Item
 	Older, Newer         string
 	MoreOlder, MoreNewer bool
 }

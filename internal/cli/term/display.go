@@ -8,17 +8,17 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Text is what a model, a tool or a file said as it may reach a terminal:
 // newlines and tabs stay, everything that does something else than show itself
 // is written out.
-func Text(s string) string { return explain.CleanLines(strings.ReplaceAll(s, "\r\n", "\n")) }
+func Text(s string) string { return story.CleanLines(strings.ReplaceAll(s, "\r\n", "\n")) }
 
 // Line is text on one line.
 func Line(s string) string {
-	return explain.Clean(onOneLine.Replace(strings.TrimRight(s, "\r\n")))
+	return story.Clean(onOneLine.Replace(strings.TrimRight(s, "\r\n")))
 }
 
 var onOneLine = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")
@@ -40,13 +40,13 @@ func Short(s string, n int) string {
 // terminal would act on. Such characters only occur inside strings.
 func safeJSON(b []byte) []byte {
 	s := string(b)
-	if explain.CleanLines(s) == s {
+	if story.CleanLines(s) == s {
 		return b
 	}
 	out := make([]byte, 0, len(s)+64)
 	for _, r := range s {
 		switch {
-		case r < 0x7f || explain.Clean(string(r)) == string(r):
+		case r < 0x7f || story.Clean(string(r)) == string(r):
 			out = utf8.AppendRune(out, r)
 		case r < 0x10000:
 			out = fmt.Appendf(out, `\u%04x`, r)

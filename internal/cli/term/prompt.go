@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/view/explain"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // ErrNobody ends what is followed: the input has ended, and a question waits.
@@ -92,7 +92,7 @@ func (u *Follower) prompt() {
 // offer shows a call, whole, and asks whether it may run.
 func (u *Follower) offer() {
 	if u.ask.args != nil {
-		u.live.println("changed to: " + explain.Call(u.ask.seen.Tool, u.ask.args))
+		u.live.println("changed to: " + story.Call(u.ask.seen.Tool, u.ask.args))
 		u.live.ask("allow it so? [y]es, [e]dit again, [n]o: ")
 		return
 	}

@@ -9,13 +9,13 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/view/stats"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // countedStats is what was counted, as JSON, with the shares worked out. A share
 // that can't be known is absent.
 type countedStats struct {
-	stats.Stats
+	story.Stats
 	SilentStops    *float64 `json:"silentStops,omitempty"`
 	RetriesHelped  *float64 `json:"retriesHelped,omitempty"`
 	ReasonCoverage *float64 `json:"reasonCoverage,omitempty"`
@@ -31,7 +31,7 @@ const (
 	notMeasured = "unavailable"    // nothing counts the context that was used
 )
 
-func withShares(s stats.Stats) countedStats {
+func withShares(s story.Stats) countedStats {
 	known := func(v float64, ok bool) *float64 {
 		if !ok {
 			return nil
@@ -44,7 +44,7 @@ func withShares(s stats.Stats) countedStats {
 }
 
 // PrintStats prints what was counted.
-func PrintStats(e *Env, s stats.Stats) {
+func PrintStats(e *Env, s story.Stats) {
 	if e.JSON {
 		e.PrintJSON(withShares(s))
 		return

@@ -1,7 +1,4 @@
-// Package stats counts facts: how turns end, how tools and models fare, what the
-// gate decides, what it all used. It is a fold without clock or I/O; what can't
-// be known from the facts is said to be unknown and not taken for zero.
-package stats
+package story
 
 import (
 	"cmp"
@@ -24,20 +21,20 @@ type Stats struct {
 	Usage    belay.Usage           `json:"usage,omitzero"`
 	Cost     event.CostSum         `json:"cost,omitzero"`
 
-	Tools  []Tool  `json:"tools,omitempty"`  // by name
-	Models []Model `json:"models,omitempty"` // by provider and model
-	Gate   Gate    `json:"gate"`
+	Tools  []ToolStats  `json:"tools,omitempty"`  // by name
+	Models []ModelStats `json:"models,omitempty"` // by provider and model
+	Gate   GateStats    `json:"gate"`
 
 	open     map[belay.TurnID]bool
 	sessions map[belay.SessionID]bool
-	tools    map[string]*Tool
-	models   map[[2]string]*Model
-	asked    map[belay.TurnID]*asked // the models that the turn's step asked
-	asks     map[belay.ActionID]bool // questions of the gate that wait
+	tools    map[string]*ToolStats
+	models   map[[2]string]*ModelStats
+	asked    map[belay.TurnID]*askedModels // the models that the turn's step asked
+	asks     map[belay.ActionID]bool       // questions of the gate that wait
 }
 
-// Tool is how the calls of a tool ended. Every ended call counts once.
-type Tool struct {
+// ToolStats is how the calls of a tool ended. Every ended call counts once.
+type ToolStats struct {
 	Name    string         `json:"name"`
 	Calls   int            `json:"calls"`
 	Ran     int            `json:"ran"` // calls that were started
@@ -49,8 +46,8 @@ type Tool struct {
 	MaxMS   int64          `json:"maxMs"`
 }
 
-// Model is how a model's requests ended.
-type Model struct {
+// ModelStats is how a model's requests ended.
+type ModelStats struct {
 	Provider string         `json:"provider"`
 	Model    string         `json:"model,omitempty"`
 	Requests int            `json:"requests"` // steps that it was asked for
@@ -64,8 +61,8 @@ type Model struct {
 	TookMS   int64          `json:"tookMs,omitempty"`  // to their end
 }
 
-// Gate is what was decided about calls.
-type Gate struct {
+// GateStats is what was decided about calls.
+type GateStats struct {
 	Decisions map[string]int `json:"decisions,omitempty"` // allow, ask, deny
 	Reasoned  int            `json:"reasoned"`            // those with a rule and a reason code
 	Allowed   int            `json:"allowed"`             // questions that were answered with yes
@@ -73,12 +70,12 @@ type Gate struct {
 	Expired   int            `json:"expired"`             // that weren't answered in time
 }
 
-// New counts nothing yet.
-func New() *Stats {
+// NewStats counts nothing yet.
+func NewStats() *Stats {
 	return &Stats{
-		Outcomes: map[belay.Outcome]int{}, Gate: Gate{Decisions: map[string]int{}},
-		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*Tool{},
-		models: map[[2]string]*Model{}, asked: map[belay.TurnID]*asked{}, asks: map[belay.ActionID]bool{},
+		Outcomes: map[belay.Outcome]int{}, Gate: GateStats{Decisions: map[string]int{}},
+		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*ToolStats{},
+		models: map[[2]string]*ModelStats{}, asked: map[belay.TurnID]*askedModels{}, asks: map[belay.ActionID]bool{},
 	}
 }
 
@@ -94,7 +91,7 @@ func (s *Stats) Apply(e event.Envelope) {
 		s.ended(e, belay.Completed, p.Stats)
 	case event.TurnFailed:
 		s.ended(e, p.Outcome, p.Stats)
-		if p.Outcome == belay.NoCompletion && p.Code == noCompletion {
+		if p.Outcome == belay.NoCompletion && p.Code == codeNoCompletion {
 			s.Silent++
 		}
 	case event.ModelRequested, event.ModelCompleted, event.ModelFailed, event.CostRecorded:
@@ -117,9 +114,9 @@ func (s *Stats) Apply(e event.Envelope) {
 	}
 }
 
-// noCompletion is the code of a turn whose model stopped; a loop and the limits
+// codeNoCompletion is the code of a turn whose model stopped; a loop and the limits
 // of steps and calls have the same outcome and codes of their own.
-const noCompletion = "NO_COMPLETION"
+const codeNoCompletion = "NO_COMPLETION"
 
 func (s *Stats) ended(e event.Envelope, o belay.Outcome, st event.TurnStats) {
 	delete(s.open, e.IDs.Turn)
@@ -146,18 +143,18 @@ func (s *Stats) answered(id belay.ActionID, p event.ActionResolved) {
 	}
 }
 
-// asked are the models that one step asked, and how often each.
-type asked struct {
+// askedModels are the models that one step asked, and how often each.
+type askedModels struct {
 	step     belay.StepID
 	last     [2]string // whose answer it waits for
 	attempts map[[2]string]int
 }
 
 // of is what the running step of a fact's turn has asked.
-func (s *Stats) of(ids belay.IDs) *asked {
+func (s *Stats) of(ids belay.IDs) *askedModels {
 	a := s.asked[ids.Turn]
 	if a == nil || a.step != ids.Step {
-		a = &asked{step: ids.Step, attempts: map[[2]string]int{}}
+		a = &askedModels{step: ids.Step, attempts: map[[2]string]int{}}
 		s.asked[ids.Turn] = a
 	}
 	return a
@@ -199,22 +196,22 @@ func (s *Stats) modelFact(e event.Envelope) {
 	}
 }
 
-func (s *Stats) tool(name string) *Tool {
+func (s *Stats) tool(name string) *ToolStats {
 	if s.tools[name] == nil {
-		s.tools[name] = &Tool{Name: name, Classes: map[string]int{}}
+		s.tools[name] = &ToolStats{Name: name, Classes: map[string]int{}}
 	}
 	return s.tools[name]
 }
 
-func (s *Stats) model(key [2]string) *Model {
+func (s *Stats) model(key [2]string) *ModelStats {
 	if s.models[key] == nil {
-		s.models[key] = &Model{Provider: key[0], Model: key[1], Failures: map[string]int{}}
+		s.models[key] = &ModelStats{Provider: key[0], Model: key[1], Failures: map[string]int{}}
 	}
 	return s.models[key]
 }
 
 // end counts a call by how it ended: ok, or what was wrong.
-func (t *Tool) end(how string, attempt int, ms int64) {
+func (t *ToolStats) end(how string, attempt int, ms int64) {
 	t.Calls++
 	if attempt > 0 {
 		t.Ran++

@@ -1,9 +1,11 @@
-// Package explain turns facts into text for people: a line for each fact, a
-// timeline of turns and steps, and answers to why something happened. It
-// promises that an answer follows from facts alone and names them, and that
-// nothing a model, a tool or a file said reaches the text as anything but
-// characters. It knows nothing of stores, terminals or the present.
-package explain
+// Package story turns facts into what people read: a line for each fact, items
+// and a timeline of turns, steps and calls, answers to why something happened,
+// and figures. It promises that all of it follows from facts alone, that an
+// answer names its facts, that what can't be known from them is said to be
+// unknown, and that nothing a model, a tool or a file said reaches a text for
+// people as anything but characters. It knows nothing of stores, terminals or
+// the present.
+package story
 
 import (
 	"fmt"

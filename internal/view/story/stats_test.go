@@ -1,4 +1,4 @@
-package stats
+package story
 
 import (
 	"reflect"
@@ -23,7 +23,7 @@ func say(s *Stats, ids belay.IDs, facts ...event.Payload) {
 }
 
 func TestWhatIsCounted(t *testing.T) {
-	s := New()
+	s := NewStats()
 	say(s, belay.IDs{Turn: "turn_1"}, event.TurnStarted{})
 	say(s, belay.IDs{Turn: "turn_1", Step: "step_1"},
 		event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"},
@@ -47,10 +47,10 @@ func TestWhatIsCounted(t *testing.T) {
 	want := Stats{
 		Sessions: 1, Turns: 2, Running: 1, Silent: 1, Outcomes: map[belay.Outcome]int{belay.Completed: 1, belay.NoCompletion: 1}, Steps: 3, ActiveMS: 30,
 		Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1},
-		Tools: []Tool{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, Ran: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
-		Models: []Model{{Provider: "p", Model: "m", Requests: 2, Answers: 2, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
+		Tools: []ToolStats{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, Ran: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
+		Models: []ModelStats{{Provider: "p", Model: "m", Requests: 2, Answers: 2, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
 			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Unknown: 1, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1}, FirstMS: 6, TookMS: 10}},
-		Gate: Gate{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
+		Gate: GateStats{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
 	}
 	got := s.Sum()
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Stats{})); d != "" {
@@ -70,7 +70,7 @@ func TestWhatIsCounted(t *testing.T) {
 // loop and limits, commands that failed, and answers without usage.
 // Guarantee: M62.
 func TestFiguresThatMisled(t *testing.T) {
-	s := New()
+	s := NewStats()
 	turn, step := belay.IDs{Turn: "turn_1"}, belay.IDs{Turn: "turn_1", Step: "step_1"}
 	say(s, turn, event.TurnStarted{})
 	say(s, step, event.ModelRequested{Attempt: 1, Provider: "p"}, event.ModelFailed{Attempt: 1}, event.ModelRequested{Attempt: 2, Provider: "q"}, event.ModelFailed{Attempt: 2, RetryAt: at},
@@ -83,12 +83,12 @@ func TestFiguresThatMisled(t *testing.T) {
 		say(s, turn, event.TurnFailed{Outcome: belay.NoCompletion, Code: code})
 	}
 	got := s.Sum()
-	want := []Model{{Provider: "p", Requests: 1, Failures: map[string]int{"internal": 1}},
+	want := []ModelStats{{Provider: "p", Requests: 1, Failures: map[string]int{"internal": 1}},
 		{Provider: "q", Requests: 2, Answers: 2, Failures: map[string]int{"internal": 1}, Retried: 1, Unknown: 1, Usage: belay.Usage{Reported: true}, Cost: event.CostSum{Unpriced: 2}}}
 	if d := cmp.Diff(want, got.Models); d != "" {
 		t.Error(d)
 	}
-	if d := cmp.Diff([]Tool{{Name: "exec", Calls: 3, Ran: 2, OK: 1, Classes: map[string]int{"exit 3": 1, "denied": 1}, Retried: 1, Helped: 1}}, got.Tools); d != "" {
+	if d := cmp.Diff([]ToolStats{{Name: "exec", Calls: 3, Ran: 2, OK: 1, Classes: map[string]int{"exit 3": 1, "denied": 1}, Retried: 1, Helped: 1}}, got.Tools); d != "" {
 		t.Error(d)
 	}
 	if share, ok := got.SilentStops(); share != 0 || !ok || got.Outcomes[belay.NoCompletion] != 3 {
@@ -97,7 +97,7 @@ func TestFiguresThatMisled(t *testing.T) {
 }
 
 func TestWhatIsUnknownIsNotZero(t *testing.T) {
-	s := New().Sum()
+	s := NewStats().Sum()
 	for name, share := range map[string]func() (float64, bool){"silent stops": s.SilentStops, "retries": s.RetriesHelped, "reasons": s.ReasonCoverage, "asks": s.AskRate} {
 		if _, ok := share(); ok {
 			t.Errorf("%s of nothing is said to be known", name)
@@ -107,7 +107,7 @@ func TestWhatIsUnknownIsNotZero(t *testing.T) {
 
 // Memory follows what runs, not what happened.
 func TestNothingOfAnEndedTurnIsKept(t *testing.T) {
-	s := New()
+	s := NewStats()
 	for range 100 {
 		say(s, belay.IDs{Turn: belay.TurnID(belay.NewID(belay.PrefixTurn)), Step: belay.StepID(belay.NewID(belay.PrefixStep)), Action: "act_1"},
 			event.TurnStarted{}, event.ModelRequested{Attempt: 1}, event.ModelCompleted{Attempt: 1}, event.PermissionRequested{},

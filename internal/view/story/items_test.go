@@ -1,4 +1,4 @@
-package timeline_test
+package story_test
 
 import (
 	"encoding/json"
@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/event/eventtest"
-	"github.com/belay-run/belay/internal/view/timeline"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 var (
@@ -24,12 +24,12 @@ type fact struct {
 	data event.Payload
 }
 
-func told(facts []fact, from int) []*timeline.Item {
-	var f timeline.Fold
+func told(facts []fact, from int) []*story.Item {
+	var f story.Items
 	for i := from; i < len(facts); i++ {
 		f.Apply(event.Envelope{Stream: "thread/thr_1", Seq: int64(i + 1), Time: t0.Add(time.Duration(i) * time.Second), IDs: facts[i].ids, Data: facts[i].data})
 	}
-	return f.Items()
+	return f.List()
 }
 
 // work is a turn whose call is asked about, runs and fails for good.
@@ -76,7 +76,7 @@ func TestATurnIsTold(t *testing.T) {
 			if it.Detail != "" {
 				text = it.Detail
 			}
-			if it.Kind == timeline.FileChange {
+			if it.Kind == story.ItemFileChange {
 				text = it.Name
 			}
 			got = append(got, strings.Join([]string{it.Kind, it.State, it.Status, text}, " "))
@@ -104,7 +104,7 @@ func TestACommandThatFailedSaysSo(t *testing.T) {
 // it has in the whole, and is as far as it is there when the part goes to the end.
 func TestItemsKeepTheirIDs(t *testing.T) {
 	facts := work()
-	whole := map[string]*timeline.Item{}
+	whole := map[string]*story.Item{}
 	for _, it := range told(facts, 0) {
 		whole[it.Kind+it.ID] = it
 		if it.Begun || it.StartedAt.IsZero() {
@@ -127,15 +127,15 @@ func TestItemsKeepTheirIDs(t *testing.T) {
 // TestEveryFactCanBeTold folds what releases left behind, and every type alone.
 func TestEveryFactCanBeTold(t *testing.T) {
 	for i, log := range eventtest.Logs(t, "../../engine/testdata/golden/*.jsonl") {
-		var f, again timeline.Fold
+		var f, again story.Items
 		for _, e := range log {
 			f.Apply(e)
 			again.Apply(e)
 		}
-		if len(f.Items()) == 0 || !reflect.DeepEqual(f.Items(), again.Items()) {
-			t.Errorf("log %d: %d items", i, len(f.Items()))
+		if len(f.List()) == 0 || !reflect.DeepEqual(f.List(), again.List()) {
+			t.Errorf("log %d: %d items", i, len(f.List()))
 		}
-		for _, it := range f.Items() {
+		for _, it := range f.List() {
 			if it.ID == "" || it.Kind == "" || it.First == "" {
 				t.Errorf("log %d: %+v", i, it)
 			}

@@ -1,9 +1,5 @@
-// Package timeline tells facts as a person reads them: what was asked, said,
-// thought, called, changed and asked back, each an item that began, went on and
-// was completed. It promises that an item follows from the facts it was given
-// alone, keeps its id from its first fact to its last, and says when its
 // beginning lies before them.
-package timeline
+package story
 
 import (
 	"time"
@@ -14,16 +10,16 @@ import (
 
 // Kinds of items.
 const (
-	UserMessage  = "user_message"
-	AgentMessage = "agent_message"
-	Reasoning    = "reasoning"
-	ToolCall     = "tool_call"
-	Question     = "question"
-	FileChange   = "file_change"
-	Artifact     = "artifact"
-	Plan         = "plan"
-	Notice       = "notice" // a warning, a takeover, a rollback
-	TurnEnd      = "turn_end"
+	ItemUserMessage  = "user_message"
+	ItemAgentMessage = "agent_message"
+	ItemReasoning    = "reasoning"
+	ItemToolCall     = "tool_call"
+	ItemQuestion     = "question"
+	ItemFileChange   = "file_change"
+	ItemArtifact     = "artifact"
+	ItemPlan         = "plan"
+	ItemNotice       = "notice" // a warning, a takeover, a rollback
+	ItemTurnEnd      = "turn_end"
 )
 
 // How far an item is.
@@ -68,18 +64,18 @@ type Edit struct {
 	Content *belay.Ref `json:"content,omitempty"` // where they are, when they are long
 }
 
-// Fold tells facts of any number of threads, in the order of the log.
-type Fold struct {
+// Items tells facts of any number of threads, in the order of the log.
+type Items struct {
 	items []*Item
 	by    map[string]*Item
 }
 
-// Items are the items so far, in the order in which they began. They must not be
+// List is the items so far, in the order in which they began. They must not be
 // changed.
-func (f *Fold) Items() []*Item { return f.items }
+func (f *Items) List() []*Item { return f.items }
 
 // item finds an item, or begins it. begins means that the fact is its first.
-func (f *Fold) item(e event.Envelope, kind, id string, begins bool) *Item {
+func (f *Items) item(e event.Envelope, kind, id string, begins bool) *Item {
 	key := kind + "/" + string(e.Stream) + "/" + id
 	it := f.by[key]
 	if it == nil {
@@ -100,7 +96,7 @@ func (f *Fold) item(e event.Envelope, kind, id string, begins bool) *Item {
 }
 
 // once is an item of one fact.
-func (f *Fold) once(e event.Envelope, kind, id string) *Item {
+func (f *Items) once(e event.Envelope, kind, id string) *Item {
 	it := f.item(e, kind, id, true)
 	it.done(e, "")
 	return it
@@ -117,16 +113,16 @@ func (it *Item) say(c belay.Content) { it.Text, it.Content = c.Text, c.Ref }
 
 // Apply adds one more fact. It takes any fact; those that aren't shown add
 // nothing.
-func (f *Fold) Apply(e event.Envelope) {
+func (f *Items) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.TurnSubmitted:
-		f.once(e, UserMessage, string(e.IDs.Turn)).say(p.Text)
+		f.once(e, ItemUserMessage, string(e.IDs.Turn)).say(p.Text)
 	case event.TurnCompleted:
-		it := f.once(e, TurnEnd, string(e.IDs.Turn))
+		it := f.once(e, ItemTurnEnd, string(e.IDs.Turn))
 		it.Status = string(belay.Completed)
 		it.say(p.Summary)
 	case event.TurnFailed:
-		it := f.once(e, TurnEnd, string(e.IDs.Turn))
+		it := f.once(e, ItemTurnEnd, string(e.IDs.Turn))
 		it.Status, it.Detail, it.Text, it.Content = string(p.Outcome), p.Reason, p.Partial, p.PartialRef
 	case event.RunStatus:
 		if p.Phase == "takeover" {
@@ -139,7 +135,7 @@ func (f *Fold) Apply(e event.Envelope) {
 	case event.ActionRequired:
 		f.asked(e, p)
 	case event.ActionResolved:
-		it := f.item(e, Question, string(e.IDs.Action), false)
+		it := f.item(e, ItemQuestion, string(e.IDs.Action), false)
 		it.Action, it.Detail = e.IDs.Action, "by "+p.By
 		it.done(e, p.Decision)
 	case event.ArtifactChanged:
@@ -150,62 +146,62 @@ func (f *Fold) Apply(e event.Envelope) {
 	}
 }
 
-func (f *Fold) notice(e event.Envelope, status, text string) {
-	it := f.once(e, Notice, string(e.ID()))
+func (f *Items) notice(e event.Envelope, status, text string) {
+	it := f.once(e, ItemNotice, string(e.ID()))
 	it.Status, it.Text = status, text
 }
 
-func (f *Fold) asked(e event.Envelope, p event.ActionRequired) {
-	it := f.item(e, Question, string(e.IDs.Action), true)
+func (f *Items) asked(e event.Envelope, p event.ActionRequired) {
+	it := f.item(e, ItemQuestion, string(e.IDs.Action), true)
 	it.Action, it.Call, it.Name, it.Status = e.IDs.Action, e.IDs.Call, p.Tool, "waiting"
 	it.say(p.Prompt)
 	if e.IDs.Call != "" {
-		c := f.item(e, ToolCall, string(e.IDs.Call), false)
+		c := f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		c.Call, c.Status = e.IDs.Call, "waiting"
 	}
 }
 
-func (f *Fold) changed(e event.Envelope, p event.ArtifactChanged) {
+func (f *Items) changed(e event.Envelope, p event.ArtifactChanged) {
 	switch p.Kind {
 	case "plan":
-		it := f.once(e, Plan, string(e.ID()))
+		it := f.once(e, ItemPlan, string(e.ID()))
 		it.Plan = p.Plan
 	case "artifact":
-		it := f.once(e, Artifact, string(e.ID()))
+		it := f.once(e, ItemArtifact, string(e.ID()))
 		it.Name, it.Status, it.Content, it.Detail = p.Name, p.Op, p.After, p.Note
 	case "file":
-		it := f.once(e, FileChange, string(e.ID()))
+		it := f.once(e, ItemFileChange, string(e.ID()))
 		it.Name, it.Status, it.Call = p.Path, p.Op, e.IDs.Call
 	}
 }
 
 // model adds what a model said and thought.
-func (f *Fold) model(e event.Envelope) {
+func (f *Items) model(e event.Envelope) {
 	id := string(e.IDs.Step)
 	var it *Item
 	switch p := e.Data.(type) {
 	case event.ModelRequested:
-		it = f.item(e, AgentMessage, id, p.Attempt <= 1)
+		it = f.item(e, ItemAgentMessage, id, p.Attempt <= 1)
 		it.Status, it.Name, it.Text, it.Detail = "running", p.Model, "", "" // another attempt says it from the beginning
 	case event.ModelDelta:
-		it = f.item(e, AgentMessage, id, false)
+		it = f.item(e, ItemAgentMessage, id, false)
 		if int64(len(it.Text)) == p.Offset || it.Begun && it.Text == "" {
 			it.Text += p.Text
 		}
 	case event.ModelCompleted:
-		it = f.item(e, AgentMessage, id, false)
+		it = f.item(e, ItemAgentMessage, id, false)
 		it.say(p.Text)
 		it.Detail = ""
 		it.done(e, string(belay.Completed))
 		f.wanted(e, p)
 	case event.ModelFailed:
-		it = f.item(e, AgentMessage, id, false)
+		it = f.item(e, ItemAgentMessage, id, false)
 		it.Status, it.Detail, it.Text, it.Content = "failed", p.Problem.Message, p.Partial, p.PartialRef
 		if p.RetryAt.IsZero() {
 			it.done(e, "")
 		}
 	case event.ReasoningSummary:
-		it = f.once(e, Reasoning, id)
+		it = f.once(e, ItemReasoning, id)
 		it.say(p.Text)
 	default:
 		return
@@ -214,9 +210,9 @@ func (f *Fold) model(e event.Envelope) {
 }
 
 // wanted are the calls of an answer.
-func (f *Fold) wanted(e event.Envelope, p event.ModelCompleted) {
+func (f *Items) wanted(e event.Envelope, p event.ModelCompleted) {
 	for _, c := range p.Calls {
-		it := f.item(e, ToolCall, string(c.ID), true)
+		it := f.item(e, ItemToolCall, string(c.ID), true)
 		it.Step, it.Call, it.Name, it.Args, it.Status = e.IDs.Step, c.ID, c.Name, string(c.Args), "requested"
 		if c.ArgsRef != nil {
 			it.Content = c.ArgsRef
@@ -225,20 +221,20 @@ func (f *Fold) wanted(e event.Envelope, p event.ModelCompleted) {
 }
 
 // call tells the outcome of a call.
-func (f *Fold) call(e event.Envelope) {
+func (f *Items) call(e event.Envelope) {
 	var it *Item
 	switch p := e.Data.(type) {
 	case event.ToolArgs:
-		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name, it.Edit = p.Name, &Edit{By: p.By, Args: string(p.Args), Content: p.ArgsRef}
 	case event.ToolStarted:
-		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name, it.Status = p.Name, "running"
 	case event.ToolProgress:
-		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Text = p.Text
 	case event.ToolResult:
-		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name = p.Name
 		it.say(p.Output)
 		if p.Whole != nil {
@@ -249,7 +245,7 @@ func (f *Fold) call(e event.Envelope) {
 			it.Status = p.Outcome()
 		}
 	case event.ToolFailed:
-		it = f.item(e, ToolCall, string(e.IDs.Call), false)
+		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name, it.Detail, it.Status = p.Name, p.Problem.Message, p.Problem.Class
 		it.say(p.Output)
 		if p.Final {
