@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Token is what is kept of a token: never the token itself.
@@ -303,7 +303,7 @@ func (t *Tokens) change(how func([]Token) ([]Token, error)) error {
 	if all, err = how(all); err != nil {
 		return err
 	}
-	err = atomicfile.WriteWhole(atomicfile.System{}, t.path, func(w io.Writer) error {
+	err = files.WriteWhole(files.System{}, t.path, func(w io.Writer) error {
 		enc := json.NewEncoder(w)
 		enc.SetIndent("", "  ")
 		return enc.Encode(all)

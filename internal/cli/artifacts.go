@@ -9,7 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -105,7 +105,7 @@ func writeArtifact(ctx context.Context, a *program, st store.Store, it view.Arti
 	}
 	f, err := os.OpenFile(a.environment().Abs(out), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
 	if err != nil {
-		return belay.Errorf(belay.CodeUsage, "it can't be made: %s", readfile.Reason(err)).At(out).WithHint("name a file that doesn't exist, in a folder that does")
+		return belay.Errorf(belay.CodeUsage, "it can't be made: %s", files.Reason(err)).At(out).WithHint("name a file that doesn't exist, in a folder that does")
 	}
 	n, err := io.Copy(f, r)
 	if cerr := f.Close(); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/bench"
 	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/model"
 )
 
@@ -82,7 +82,7 @@ func throwAway(a *program) (func(), error) {
 	}
 	dir, err := os.MkdirTemp("", "belay-bench-")
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeWorkspace, "there is no place for a store: %s", readfile.Reason(err)).At(os.TempDir()).WithHint("--store DIR")
+		return nil, belay.Errorf(belay.CodeWorkspace, "there is no place for a store: %s", files.Reason(err)).At(os.TempDir()).WithHint("--store DIR")
 	}
 	a.Store = dir
 	return func() { os.RemoveAll(dir) }, nil //nolint:errcheck // it is in a folder that the system clears

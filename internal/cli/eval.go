@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/eval"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 )
@@ -136,7 +136,7 @@ func (c *evalCmd) junit(a *program, results []eval.Result) error {
 	}
 	f, err := os.Create(a.environment().Abs(c.JUnit))
 	if err != nil {
-		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, readfile.Reason(err)).At("--junit").WithHint("name a file that can be written")
+		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, files.Reason(err)).At("--junit").WithHint("name a file that can be written")
 	}
 	return errors.Join(eval.JUnit(f, results), f.Close())
 }

@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/transfer/bundle"
 )
 
@@ -72,7 +72,7 @@ func (c *exportCmd) write(ctx context.Context, a *program, id belay.SessionID, x
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("--force replaces it, -o FILE names another")
 	}
 	n := &counter{point: a.Point}
-	err := atomicfile.WriteWhole(atomicfile.System{}, path, func(out io.Writer) error { return x.Write(ctx, io.MultiWriter(out, n)) })
+	err := files.WriteWhole(files.System{}, path, func(out io.Writer) error { return x.Write(ctx, io.MultiWriter(out, n)) })
 	if err != nil {
 		return err
 	}

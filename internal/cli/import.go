@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/transcript"
 )
@@ -191,7 +191,7 @@ func openImport(a *program, name string) (*importFile, error) {
 	}
 	f, err := os.Open(a.environment().Abs(name))
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At(name).WithHint("belay import FILE, a file that you can read")
+		return nil, belay.Errorf(belay.CodeUsage, "%s", files.Reason(err)).At(name).WithHint("belay import FILE, a file that you can read")
 	}
 	info, err := f.Stat()
 	if err == nil && !info.Mode().IsRegular() {
@@ -213,7 +213,7 @@ func spool(e *term.Env) (*importFile, error) {
 	}
 	f := &importFile{name: "standard input", file: t, temp: true}
 	if f.size, err = io.Copy(t, e.In); err != nil {
-		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
+		return nil, errors.Join(belay.Errorf(belay.CodeUsage, "it can't be read: %s", files.Reason(err)).At("standard input").WithHint("belay import FILE reads a file"), f.close())
 	}
 	return f, nil
 }

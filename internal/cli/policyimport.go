@@ -14,8 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/convert"
 )
@@ -48,12 +47,12 @@ type importedRules struct {
 const maxForeign = 16 << 20
 
 func (c *policyImportCmd) run(ctx context.Context, a *program) (int, error) {
-	content, err := readfile.UpTo(a.environment().Abs(c.File), maxForeign)
+	content, err := files.ReadUpTo(a.environment().Abs(c.File), maxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.File).WithHint("name a file of rules of another agent")
 	}
 	if err != nil {
-		return 0, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(c.File).WithHint("name a file of rules of another agent")
+		return 0, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", files.Reason(err)).At(c.File).WithHint("name a file of rules of another agent")
 	}
 	x, err := c.read(ctx, a, content)
 	if err != nil {
@@ -153,7 +152,7 @@ func (c *policyImportCmd) write(a *program, x *importedRules) error {
 		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("-o FILE names another")
 	}
 	x.Written = path
-	err := atomicfile.WriteWhole(atomicfile.System{}, path, func(w io.Writer) error {
+	err := files.WriteWhole(files.System{}, path, func(w io.Writer) error {
 		_, err := io.WriteString(w, text)
 		return err
 	})

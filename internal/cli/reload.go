@@ -12,7 +12,7 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/server"
 )
 
@@ -38,10 +38,10 @@ func (c *certificate) again() (use func(), err error) {
 	}
 	pair, err := tls.LoadX509KeyPair(c.cert, c.key)
 	if pe, ok := errors.AsType[*os.PathError](err); ok && pe.Path == c.key {
-		return nil, belay.Errorf(belay.CodeUsage, "the key can't be read: %s", readfile.Reason(err)).At("--tls-key " + c.key).WithHint("name a PEM file that the server can read")
+		return nil, belay.Errorf(belay.CodeUsage, "the key can't be read: %s", files.Reason(err)).At("--tls-key " + c.key).WithHint("name a PEM file that the server can read")
 	}
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", readfile.Reason(err)).At("--tls-cert " + c.cert).WithHint("name two PEM files that belong together")
+		return nil, belay.Errorf(belay.CodeUsage, "the certificate and its key can't be used: %s", files.Reason(err)).At("--tls-cert " + c.cert).WithHint("name two PEM files that belong together")
 	}
 	return func() { c.now.Store(&pair) }, nil
 }

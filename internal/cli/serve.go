@@ -23,7 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -258,7 +258,7 @@ func alone(dir string) error {
 }
 
 func writeRunning(file string, r running) error {
-	return atomicfile.WriteWhole(atomicfile.System{}, file, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
+	return files.WriteWhole(files.System{}, file, func(w io.Writer) error { return json.NewEncoder(w).Encode(r) })
 }
 
 // scrubbed is where the log goes, without registered secrets.

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config/template"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 type templatesCmd struct {
@@ -143,9 +143,9 @@ func fill(a *program, c Filled, ws string) (string, *belay.TemplateRef, error) {
 			return "", nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
 		}
 		if file, ok := strings.CutPrefix(value, "@"); ok {
-			b, err := readfile.UpTo(a.environment().Abs(file), work.MaxText)
+			b, err := files.ReadUpTo(a.environment().Abs(file), work.MaxText)
 			if err != nil {
-				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, readfile.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
+				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, files.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
 			}
 			value = strings.TrimSuffix(string(b), "\n")
 		}

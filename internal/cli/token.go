@@ -13,7 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 type tokenCmd struct {
@@ -61,7 +61,7 @@ func (a *program) serverTokens(make bool) (*auth.Tokens, error) {
 	}
 	if make {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, belay.Errorf(belay.CodeStoreReadOnly, "the store's folder can't be made: %s", readfile.Reason(err)).At(dir).WithHint("--store DIR")
+			return nil, belay.Errorf(belay.CodeStoreReadOnly, "the store's folder can't be made: %s", files.Reason(err)).At(dir).WithHint("--store DIR")
 		}
 	}
 	return auth.OpenTokens(dir, a.Now), nil

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
@@ -63,9 +63,9 @@ func (c *verifyCmd) run(ctx context.Context, a *program) (int, error) {
 // heads reads what an earlier verify printed.
 func heads(a *program, file string) ([]store.Head, error) {
 	const hint = "belay verify --heads >HEADS makes such a file"
-	b, err := readfile.UpTo(a.environment().Abs(file), 256<<20)
+	b, err := files.ReadUpTo(a.environment().Abs(file), 256<<20)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "%s", readfile.Reason(err)).At("--against").WithHint(hint)
+		return nil, belay.Errorf(belay.CodeUsage, "%s", files.Reason(err)).At("--against").WithHint(hint)
 	}
 	heads, err := verify.ReadHeads(bytes.NewReader(b))
 	if err == nil && len(heads) == 0 {

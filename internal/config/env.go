@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/template"
 	"github.com/belay-run/belay/internal/lib/environ"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/secret/vault"
@@ -116,18 +116,18 @@ func (e Env) Catalog() (*catalog.Catalog, error) {
 	if dir := e.ConfigDir(); dir != "" {
 		paths = append(paths, filepath.Join(dir, Models))
 	}
-	var files []catalog.File
+	var models []catalog.File
 	for _, path := range paths {
-		b, err := readfile.UpTo(path, maxConfig)
+		b, err := files.ReadUpTo(path, maxConfig)
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			continue
 		case err != nil:
-			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
+			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away")
 		}
-		files = append(files, catalog.File{Name: path, Data: b})
+		models = append(models, catalog.File{Name: path, Data: b})
 	}
-	return catalog.New(files...)
+	return catalog.New(models...)
 }
 
 // Templates are those of the program, the person and a workspace.

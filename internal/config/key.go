@@ -6,7 +6,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // maxKey bounds a key, in bytes.
@@ -81,9 +81,9 @@ func (in Input) resolve(r manifest.Reference) (string, error) {
 			return "", bad("set "+r.Name+" in the environment", "the variable %s is not set", r.Name)
 		}
 	case "file":
-		b, err := readfile.UpTo(in.keyFile(r), maxKey)
+		b, err := files.ReadUpTo(in.keyFile(r), maxKey)
 		if err != nil {
-			return "", bad("name a file that holds the key and nothing else", "%s: %s", r.Name, readfile.Reason(err))
+			return "", bad("name a file that holds the key and nothing else", "%s: %s", r.Name, files.Reason(err))
 		}
 		if v = strings.TrimSpace(string(b)); v == "" {
 			return "", bad("name a file that holds the key and nothing else", "%s is empty", r.Name)

@@ -15,7 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // configName is the file's name in the folders of the machine, a person and a
@@ -64,12 +64,12 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 
 // readFile reads one file; one that isn't there has no path.
 func readFile(path string) (file, []byte, error) {
-	b, err := readfile.UpTo(path, maxConfig)
+	b, err := files.ReadUpTo(path, maxConfig)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return file{}, nil, nil
 	case err != nil:
-		return file{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
+		return file{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away")
 	}
 	f, err := parseFile(path, b)
 	return file{File: f, path: path}, b, err

@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/lib/netdial"
-	"github.com/belay-run/belay/internal/lib/readfile"
 	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -399,12 +399,12 @@ func (p *parser) schema() {
 		return
 	}
 	p.row = setting("output-schema")
-	b, err := readfile.UpTo(p.in.Abs(file), maxSchema)
+	b, err := files.ReadUpTo(p.in.Abs(file), maxSchema)
 	if err == nil {
 		err = tool.CheckSchema(b)
 	}
 	if err != nil {
-		p.bad(belay.CodeUsage, "name a JSON file with a JSON Schema", "%s: %s", file, readfile.Reason(err))
+		p.bad(belay.CodeUsage, "name a JSON file with a JSON Schema", "%s: %s", file, files.Reason(err))
 	}
 	p.out.Schema = b
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // CheckWorkspace resolves a directory that can be worked on.
@@ -17,11 +17,11 @@ func CheckWorkspace(dir string) (string, error) {
 	}
 	ws, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return "", bad("the workspace can't be used: %s", readfile.Reason(err))
+		return "", bad("the workspace can't be used: %s", files.Reason(err))
 	}
 	f, err := os.Open(ws) // a folder that can be opened can be listed, and listing a large one takes its time
 	if err != nil {
-		return "", bad("the workspace can't be read: %s", readfile.Reason(err))
+		return "", bad("the workspace can't be read: %s", files.Reason(err))
 	}
 	defer f.Close()
 	info, err := f.Stat()

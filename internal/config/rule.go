@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/config/trust"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
 	toolfile "github.com/belay-run/belay/internal/tool/file"
@@ -112,7 +112,7 @@ func (e Env) NamedRules(names []string, tier policy.Tier) (rulefile.Instead, err
 			return all, belay.Errorf(belay.CodeNotFound, "there is no such file").At(name).WithHint("name a file of rules; docs/policy.md describes the form")
 		}
 		if err != nil {
-			return all, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
+			return all, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", files.Reason(err)).At(name).WithHint("name a file of rules; docs/policy.md describes the form")
 		}
 		all.Files = append(all.Files, rulefile.File{Path: path, Content: b})
 	}
@@ -141,7 +141,7 @@ func (in Input) readRules(ctx context.Context, instead rulefile.Instead) (*rulef
 	return l, nil
 }
 
-func readRuleFile(path string) ([]byte, error) { return readfile.UpTo(path, rulefile.MaxBytes) }
+func readRuleFile(path string) ([]byte, error) { return files.ReadUpTo(path, rulefile.MaxBytes) }
 
 // addRules takes a file of rules, if there is one.
 func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
@@ -150,7 +150,7 @@ func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil
 	case err != nil:
-		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
 	}
 	return l.Add(path, b, tier, true)
 }
@@ -165,7 +165,7 @@ func (in Input) rulesOfPerson(l *rulefile.Layers) error {
 	}
 	more, err := os.ReadDir(filepath.Join(dir, policyDir))
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", readfile.Reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
+		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", files.Reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
 	}
 	for _, e := range more {
 		if !isYAML(e) {

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/trust"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	toolfile "github.com/belay-run/belay/internal/tool/file"
 )
 
@@ -75,16 +75,16 @@ func (in Input) toolsOfPerson() (all []manifest.Command, err error) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", readfile.Reason(err)).At(dir).WithHint("repair the folder or move it away")
+		return nil, belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", files.Reason(err)).At(dir).WithHint("repair the folder or move it away")
 	}
 	for _, e := range entries {
 		if !isYAML(e) {
 			continue
 		}
 		path := filepath.Join(dir, e.Name())
-		b, err := readfile.UpTo(path, MaxManifest)
+		b, err := files.ReadUpTo(path, MaxManifest)
 		if err != nil {
-			return nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", readfile.Reason(err)).At(path).WithHint("repair the file or move it away")
+			return nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away")
 		}
 		some, err := manifest.Parse(path, b)
 		if err != nil {

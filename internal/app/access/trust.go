@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/trust"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool/file"
 )
@@ -82,7 +82,7 @@ func Trusted(book *trust.Book) []TrustedFile {
 	out := []TrustedFile{}
 	for _, f := range book.Files() {
 		now := "gone"
-		if b, err := readfile.UpTo(f.Path, config.MaxManifest); err == nil {
+		if b, err := files.ReadUpTo(f.Path, config.MaxManifest); err == nil {
 			now = string(book.Check(f.Path, b))
 		}
 		out = append(out, TrustedFile{f, now})
@@ -165,7 +165,7 @@ func look(ctx context.Context, c *app.Call, ws, rel string) (out content, err er
 func Content(ctx context.Context, ws, rel string) ([]byte, error) {
 	root, err := os.OpenRoot(ws)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", readfile.Reason(err)).At(ws).WithHint("belay trust PATH, a file of a workspace")
+		return nil, belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", files.Reason(err)).At(ws).WithHint("belay trust PATH, a file of a workspace")
 	}
 	defer root.Close()
 	b, err := file.Content(ctx, root, rel, config.MaxManifest)

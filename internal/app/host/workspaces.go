@@ -11,7 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/tool"
@@ -261,7 +261,7 @@ func (h *Host) Keepable(ctx context.Context, workspace string, c config.Settings
 func (w *Workspaces) Planner(ws string) (history.Planner, error) {
 	root, err := os.OpenRoot(ws)
 	if err != nil {
-		return history.Planner{}, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", readfile.Reason(err)).At(ws).WithHint("the workspace must be there to take back what was done to it")
+		return history.Planner{}, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", files.Reason(err)).At(ws).WithHint("the workspace must be there to take back what was done to it")
 	}
 	h := w.runtime.host
 	return history.Planner{Root: root, Dir: ws, Keeper: h.c.Keeper, Secrets: h.c.Models.Secrets}, nil

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -238,7 +238,7 @@ func formatOf(ctx context.Context, f Source, told string) (string, error) {
 	start := make([]byte, 512)
 	n, err := f.File.ReadAt(start, 0)
 	if err != nil && err != io.EOF {
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At(f.Name).WithHint("name a file that you can read")
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", files.Reason(err)).At(f.Name).WithHint("name a file that you can read")
 	}
 	start = start[:n]
 	if len(start) > 2 && start[0] == 0x1f && start[1] == 0x8b || len(start) > 4 && string(start[:4]) == "\x28\xb5\x2f\xfd" {

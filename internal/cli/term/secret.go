@@ -11,7 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // ReadSecret reads one value: without echo from a terminal, else all of
@@ -26,7 +26,7 @@ func (e *Env) ReadSecret(ctx context.Context, name string, longest int64) (strin
 	}
 	b, err := io.ReadAll(io.LimitReader(e.In, longest+3))
 	if err != nil {
-		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
+		return "", belay.Errorf(belay.CodeUsage, "standard input can't be read: %s", files.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
 	return string(bytes.TrimSuffix(bytes.TrimSuffix(b, []byte("\n")), []byte("\r"))), nil
 }
@@ -43,7 +43,7 @@ func (e *Env) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 		err = noEcho(fd)
 	}
 	if err != nil {
-		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", readfile.Reason(err)).WithHint("belay secret set %s <FILE", name)
+		return "", belay.Errorf(belay.CodeUsage, "the terminal can't be asked: %s", files.Reason(err)).WithHint("belay secret set %s <FILE", name)
 	}
 	defer term.Restore(fd, was) //nolint:errcheck // there is nobody to tell
 	fmt.Fprintf(e.Err, "value of %s (not shown): ", Line(name))

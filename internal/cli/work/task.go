@@ -19,7 +19,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Bounds of what may be given at once.
@@ -100,7 +100,7 @@ func spoken(e *term.Env, dir string, words []string, ws string) (Task, error) {
 	t.Text = strings.TrimSpace(strings.Join(said, " "))
 	root, err := os.OpenRoot(ws)
 	if err != nil {
-		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", readfile.Reason(err)).At(ws).WithHint("--workspace DIR")
+		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", files.Reason(err)).At(ws).WithHint("--workspace DIR")
 	}
 	defer root.Close()
 	seen := map[string]bool{}
@@ -208,12 +208,12 @@ func readAttached(name string, open func() (*os.File, error)) (Attachment, error
 	}
 	f, err := open()
 	if err != nil {
-		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", readfile.Reason(err))
+		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", files.Reason(err))
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
 	if err != nil {
-		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", readfile.Reason(err))
+		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", files.Reason(err))
 	}
 	if bytes.HasPrefix(b, []byte("%PDF-")) {
 		if len(b) > maxDocument {
@@ -248,7 +248,7 @@ func readTask(e *term.Env, implied bool) (string, error) {
 	b, err := io.ReadAll(io.LimitReader(e.In, maxTask+1))
 	switch {
 	case err != nil:
-		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", readfile.Reason(err)).At("standard input").WithHint(hint)
+		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", files.Reason(err)).At("standard input").WithHint(hint)
 	case len(b) > maxTask:
 		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", maxTask>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
 	case !utf8.Valid(b):

@@ -27,7 +27,7 @@ import (
 	"filippo.io/age"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/secret"
 )
 
@@ -290,7 +290,7 @@ func (v Vault) write(k kept, id *age.X25519Identity) error {
 }
 
 func put(path string, content []byte) error {
-	return atomicfile.WriteWhole(atomicfile.System{}, path, func(w io.Writer) error {
+	return files.WriteWhole(files.System{}, path, func(w io.Writer) error {
 		_, err := w.Write(content)
 		return err
 	})

@@ -17,7 +17,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -178,7 +178,7 @@ type blobWriter struct {
 	hash  hash.Hash
 	size  int64
 	small []byte
-	file  atomicfile.File // nil while the content is small
+	file  files.File // nil while the content is small
 	temp  string
 	err   error // of an earlier Write: the content isn't whole
 	done  bool

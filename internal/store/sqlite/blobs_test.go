@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -19,7 +19,7 @@ var errDisk = errors.New("the disk says no")
 
 // failing is a disk whose n-th operation fails, and those after it if it is dead.
 type failing struct {
-	atomicfile.System
+	files.System
 	n    int
 	dead bool
 	done int
@@ -40,7 +40,7 @@ func (f *failing) Mkdir(path string) error {
 	return f.System.Mkdir(path)
 }
 
-func (f *failing) Create(path string) (atomicfile.File, error) {
+func (f *failing) Create(path string) (files.File, error) {
 	if err := f.next(); err != nil {
 		return nil, err
 	}
@@ -70,7 +70,7 @@ func (f *failing) SyncDir(path string) error {
 }
 
 type failingFile struct {
-	atomicfile.File
+	files.File
 	fs *failing
 }
 
@@ -229,7 +229,7 @@ func TestUnfinishedFilesAreSweptAfterADay(t *testing.T) {
 
 // diary is a disk that writes down what is asked of it.
 type diary struct {
-	atomicfile.System
+	files.System
 	root string
 	did  []string
 }
@@ -247,7 +247,7 @@ func (d *diary) Mkdir(path string) error {
 	return d.System.Mkdir(path)
 }
 
-func (d *diary) Create(path string) (atomicfile.File, error) {
+func (d *diary) Create(path string) (files.File, error) {
 	d.note("create", path)
 	f, err := d.System.Create(path)
 	return diaryFile{f, d, path}, err
@@ -264,7 +264,7 @@ func (d *diary) SyncDir(path string) error {
 }
 
 type diaryFile struct {
-	atomicfile.File
+	files.File
 	d    *diary
 	path string
 }

@@ -6,7 +6,7 @@ import (
 	"io/fs"
 	"os"
 
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -35,7 +35,7 @@ func (p *place) create() error {
 	if err := os.Link(temp, p.path); err != nil {
 		return nil // taken, or no links here
 	}
-	if err := (atomicfile.System{}).SyncDir(p.tenant); err != nil {
+	if err := (files.System{}).SyncDir(p.tenant); err != nil {
 		return layout.DirectoryError(p.tenant, err)
 	}
 	return nil

@@ -20,7 +20,7 @@ import (
 	_ "modernc.org/sqlite"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -36,7 +36,7 @@ var _ interface {
 type Options struct {
 	Now          func() time.Time        // for leases and for facts without a time; the system's clock
 	Alive        func(store.Owner) bool  // whether an owner's process may still run; store.Alive
-	FS           atomicfile.FS           // writes blob files; the system's
+	FS           files.FS                // writes blob files; the system's
 	FileSystem   func(dir string) string // names the file system a directory is on; the system's mount table
 	PollInterval time.Duration           // how often other processes' commits are looked for; 100 ms
 	BusyTimeout  time.Duration           // how long a write waits for another process; 5 s
@@ -64,7 +64,7 @@ func (o Options) withDefaults() Options {
 		o.Alive = store.Alive
 	}
 	if o.FS == nil {
-		o.FS = atomicfile.System{}
+		o.FS = files.System{}
 	}
 	if o.PollInterval <= 0 {
 		o.PollInterval = 100 * time.Millisecond
@@ -193,7 +193,7 @@ func (db *DB) open() error {
 // that fails. The disk is at work while Open continues.
 func (db *DB) syncLog() <-chan error {
 	synced := make(chan error, 1)
-	sync := func() { synced <- atomicfile.System{}.SyncDir(db.tenant) }
+	sync := func() { synced <- files.System{}.SyncDir(db.tenant) }
 	switch {
 	case db.o.ReadOnly:
 		synced <- nil

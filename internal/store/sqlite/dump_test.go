@@ -14,7 +14,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -110,7 +110,7 @@ func dumpFiles(ctx context.Context, root string, w io.Writer) error {
 		}
 		defer f.Close()
 		sum := sha256.New()
-		size, err := io.Copy(sum, readfile.WithContext(ctx, f))
+		size, err := io.Copy(sum, files.WithContext(ctx, f))
 		if err != nil {
 			return err
 		}

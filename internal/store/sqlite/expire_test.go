@@ -11,7 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -244,7 +244,7 @@ func TestARemovalThatWasCutShortGoesOn(t *testing.T) {
 			}
 			return nil
 		}
-		dying, err := Open(t.Context(), dir, Options{fault: die, FS: dyingFS{FS: atomicfile.System{}, die: die}})
+		dying, err := Open(t.Context(), dir, Options{fault: die, FS: dyingFS{FS: files.System{}, die: die}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -278,7 +278,7 @@ func TestARemovalThatWasCutShortGoesOn(t *testing.T) {
 
 // dyingFS does nothing more from a step on.
 type dyingFS struct {
-	atomicfile.FS
+	files.FS
 	die func(string) error
 }
 

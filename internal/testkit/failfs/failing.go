@@ -2,13 +2,13 @@
 package failfs
 
 import (
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Failing is the system's file system, whose At-th operation fails with Err. A
 // write that fails has written half, as a full disk would.
 type Failing struct {
-	atomicfile.System
+	files.System
 	At  int
 	Err error
 
@@ -19,7 +19,7 @@ type Failing struct {
 	Ops     []string // all of them, in order
 }
 
-var _ atomicfile.FS = (*Failing)(nil)
+var _ files.FS = (*Failing)(nil)
 
 func (f *Failing) fails(op string) error {
 	f.Ops = append(f.Ops, op)
@@ -31,7 +31,7 @@ func (f *Failing) fails(op string) error {
 }
 
 // Create fails or makes a file that may.
-func (f *Failing) Create(path string) (atomicfile.File, error) {
+func (f *Failing) Create(path string) (files.File, error) {
 	if err := f.fails("create"); err != nil {
 		return nil, err
 	}
@@ -65,7 +65,7 @@ func (f *Failing) SyncDir(path string) error {
 }
 
 type failingFile struct {
-	atomicfile.File
+	files.File
 	f *Failing
 }
 

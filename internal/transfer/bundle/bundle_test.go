@@ -18,7 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -496,7 +496,7 @@ func TestExportIsThereWholeOrNotAtAll(t *testing.T) {
 			what := fmt.Sprintf("%v at %d", problem, at)
 			path := filepath.Join(t.TempDir(), "session.belay")
 			sys := &failfs.Failing{At: at, Err: problem}
-			err := atomicfile.WriteWhole(sys, path, func(w io.Writer) error { return p.Write(t.Context(), w) })
+			err := files.WriteWhole(sys, path, func(w io.Writer) error { return p.Write(t.Context(), w) })
 			got, rerr := os.ReadFile(path)
 			if !sys.Hit {
 				if err != nil || !bytes.Equal(got, raw) {

@@ -8,7 +8,7 @@ import (
 	"errors"
 	"io"
 
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -24,7 +24,7 @@ func unread(where string, err error) error {
 func eachLine(ctx context.Context, in io.Reader, name string, want Lines, limit int, take func([]byte) error) error {
 	sum := sha256.New()
 	got := Lines{}
-	in = io.TeeReader(readfile.WithContext(ctx, in), sum)
+	in = io.TeeReader(files.WithContext(ctx, in), sum)
 	lines := bufio.NewScanner(in)
 	lines.Buffer(make([]byte, 0, 64<<10), limit)
 	lines.Split(wholeLines)

@@ -11,7 +11,7 @@ import (
 	"slices"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -313,7 +313,7 @@ func (r *reader) piece(c Content) error {
 	}
 	sum, clean := sha256.New(), sha256.New()
 	scrub := r.secrets.Writer(clean)
-	if _, err := io.Copy(io.MultiWriter(sum, scrub), readfile.WithContext(r.ctx, in)); err != nil {
+	if _, err := io.Copy(io.MultiWriter(sum, scrub), files.WithContext(r.ctx, in)); err != nil {
 		return unread(c.member(), err)
 	}
 	if err := scrub.Close(); err != nil {

@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -145,7 +145,7 @@ func (b *Bundle) keep(ctx context.Context, t Target, c Content) (err error) {
 	}
 	defer func() { err = errors.Join(err, w.Close()) }()
 	at := b.content[c.Digest]
-	if _, err := io.Copy(w, readfile.WithContext(ctx, io.NewSectionReader(b.file, at.at, at.size))); err != nil {
+	if _, err := io.Copy(w, files.WithContext(ctx, io.NewSectionReader(b.file, at.at, at.size))); err != nil {
 		return err
 	}
 	ref, err := w.Commit()

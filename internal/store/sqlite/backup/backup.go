@@ -18,8 +18,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
@@ -72,7 +71,7 @@ type Source interface {
 // Options of Write. The zero value works.
 type Options struct {
 	Replace bool             // a file that is there goes
-	FS      atomicfile.FS    // writes the file; the system's
+	FS      files.FS         // writes the file; the system's
 	Now     func() time.Time // when the backup is made; the system's clock
 }
 
@@ -81,7 +80,7 @@ type Options struct {
 // synced; a file that is there is only replaced when that is wanted.
 func Write(ctx context.Context, from Source, file string, o Options) (m Manifest, err error) {
 	if o.FS == nil {
-		o.FS = atomicfile.System{}
+		o.FS = files.System{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -94,8 +93,8 @@ func Write(ctx context.Context, from Source, file string, o Options) (m Manifest
 		return m, err
 	}
 	defer func() { err = errors.Join(err, release()) }()
-	layout.Sweep(filepath.Join(filepath.Dir(file), atomicfile.Unfinished+"*"))
-	temp, err := os.MkdirTemp(filepath.Dir(file), atomicfile.Unfinished)
+	layout.Sweep(filepath.Join(filepath.Dir(file), files.Unfinished+"*"))
+	temp, err := os.MkdirTemp(filepath.Dir(file), files.Unfinished)
 	if err != nil {
 		return m, outside(file, err)
 	}
@@ -110,7 +109,7 @@ func Write(ctx context.Context, from Source, file string, o Options) (m Manifest
 	if err := b.describe(ctx); err != nil {
 		return m, err
 	}
-	err = atomicfile.WriteWhole(o.FS, file, func(w io.Writer) error { return b.write(ctx, w) })
+	err = files.WriteWhole(o.FS, file, func(w io.Writer) error { return b.write(ctx, w) })
 	return b.m, err
 }
 
@@ -215,7 +214,7 @@ func partOf(ctx context.Context, path string) (p Part, err error) {
 	}
 	defer f.Close()
 	sum := sha256.New()
-	if p.Size, err = io.Copy(sum, readfile.WithContext(ctx, f)); err != nil {
+	if p.Size, err = io.Copy(sum, files.WithContext(ctx, f)); err != nil {
 		return p, layout.Unreadable(path, err)
 	}
 	p.Digest = store.DigestFrom(sum.Sum(nil))
@@ -268,7 +267,7 @@ func (b *backup) member(ctx context.Context, out *tar.Writer, name string, size 
 	if err != nil {
 		return err
 	}
-	n, err := io.Copy(out, readfile.WithContext(ctx, r))
+	n, err := io.Copy(out, files.WithContext(ctx, r))
 	if err == nil && n != size {
 		err = belay.Errorf(belay.CodeStoreBusy, "%s became shorter while it was copied", name).At(b.file).WithHint("repeat the command")
 	}

@@ -20,8 +20,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
@@ -31,7 +30,7 @@ import (
 // RestoreOptions of Restore. The zero value works.
 type RestoreOptions struct {
 	Force      bool                    // a store that is there is kept aside
-	FS         atomicfile.FS           // writes the files; the system's
+	FS         files.FS                // writes the files; the system's
 	Now        func() time.Time        // names what is kept aside; the system's clock
 	FileSystem func(dir string) string // as of Options
 }
@@ -48,7 +47,7 @@ type Restored struct {
 // aside when that is forced, and never while a process has it open.
 func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Restored, err error) {
 	if o.FS == nil {
-		o.FS = atomicfile.System{}
+		o.FS = files.System{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
@@ -131,7 +130,7 @@ func (u *unpacking) unpack(ctx context.Context) error {
 	if err := os.MkdirAll(layout.BlobDir(u.temp), 0o700); err != nil {
 		return layout.DirectoryError(u.temp, err)
 	}
-	in := tar.NewReader(readfile.WithContext(ctx, f))
+	in := tar.NewReader(files.WithContext(ctx, f))
 	var manifest, heads bytes.Buffer
 	if err := u.small(in, manifestMember, mostManifest, &manifest); err != nil {
 		return err

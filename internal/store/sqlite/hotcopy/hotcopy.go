@@ -20,7 +20,7 @@ import (
 	_ "modernc.org/sqlite" // the driver, free of cgo
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -162,7 +162,7 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	if err != nil {
 		return 0, layout.Unreadable(to, err)
 	}
-	both := io.TeeReader(readfile.WithContext(ctx, in), counted{out, &size})
+	both := io.TeeReader(files.WithContext(ctx, in), counted{out, &size})
 	if err = each(both); err == nil {
 		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, both, make([]byte, 256<<10))
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Networks are file systems on which locks and shared memory between machines
@@ -27,10 +27,10 @@ func MakeDirectory(dir string) error {
 	if err := MakeDirectory(parent); err != nil {
 		return err
 	}
-	if err := (atomicfile.System{}).Mkdir(dir); err != nil {
+	if err := (files.System{}).Mkdir(dir); err != nil {
 		return err
 	}
-	return (atomicfile.System{}).SyncDir(parent)
+	return (files.System{}).SyncDir(parent)
 }
 
 // Sweep removes what crashed processes left unfinished a day ago or earlier.

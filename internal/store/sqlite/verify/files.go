@@ -11,7 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/readfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -59,7 +59,7 @@ func (v *verification) file(ctx context.Context, path, place string, buf []byte)
 	}
 	defer f.Close()
 	sum := sha256.New()
-	size, err := io.CopyBuffer(sum, readfile.WithContext(ctx, f), buf)
+	size, err := io.CopyBuffer(sum, files.WithContext(ctx, f), buf)
 	var is [32]byte
 	sum.Sum(is[:0])
 	v.Blobs++

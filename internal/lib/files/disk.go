@@ -1,7 +1,8 @@
-// Package atomicfile is how files are written that must be there whole or not at all.
-// It promises that a name never refers to half a file, whenever the process or
-// the disk fails, and that the caller learns of every failure.
-package atomicfile
+// Package files reads files of a bounded size, and writes files that must be there
+// whole or not at all. It promises that a file larger than its reader expects is
+// refused and not cut, that a name never refers to half a file, whenever the
+// process or the disk fails, and that the caller learns of every failure.
+package files
 
 import (
 	"io"

@@ -1,4 +1,4 @@
-package atomicfile_test
+package files_test
 
 import (
 	"bytes"
@@ -12,7 +12,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/atomicfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/testkit/failfs"
 )
 
@@ -30,7 +30,7 @@ func TestWholeOrNotAtAll(t *testing.T) {
 				t.Fatal(err)
 			}
 			sys := &failfs.Failing{At: at, Err: problem}
-			err := atomicfile.WriteWhole(sys, path, func(w io.Writer) error {
+			err := files.WriteWhole(sys, path, func(w io.Writer) error {
 				_, err := w.Write(fresh)
 				return err
 			})
@@ -68,7 +68,7 @@ func TestWholeOrNotAtAll(t *testing.T) {
 func TestAFileThatCannotBeFilledIsNotThere(t *testing.T) {
 	dir := t.TempDir()
 	own := belay.Errorf(belay.CodeStoreDamaged, "a fact isn't what was written")
-	err := atomicfile.WriteWhole(atomicfile.System{}, filepath.Join(dir, "file"), func(w io.Writer) error {
+	err := files.WriteWhole(files.System{}, filepath.Join(dir, "file"), func(w io.Writer) error {
 		io.WriteString(w, "half")
 		return own
 	})
@@ -78,7 +78,7 @@ func TestAFileThatCannotBeFilledIsNotThere(t *testing.T) {
 	if rest, _ := os.ReadDir(dir); len(rest) != 0 {
 		t.Errorf("left %v", rest)
 	}
-	err = atomicfile.WriteWhole(atomicfile.System{}, filepath.Join(dir, "none", "file"), func(io.Writer) error { return nil })
+	err = files.WriteWhole(files.System{}, filepath.Join(dir, "none", "file"), func(io.Writer) error { return nil })
 	if belay.CodeOf(err) != belay.CodeNotWritten {
 		t.Errorf("into a directory that isn't there: %v", err)
 	}

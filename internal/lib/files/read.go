@@ -1,7 +1,4 @@
-// Package readfile reads files of a bounded size. It promises that a file which is
-// larger than its reader expects is refused and not cut, and that the reason of
-// a failure doesn't repeat the path, which its reader names.
-package readfile
+package files
 
 import (
 	"context"
@@ -13,8 +10,8 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// UpTo returns what a file holds; more than limit bytes are belay.CodeTooLarge.
-func UpTo(path string, limit int64) ([]byte, error) {
+// ReadUpTo returns what a file holds; more than limit bytes are belay.CodeTooLarge.
+func ReadUpTo(path string, limit int64) ([]byte, error) {
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
