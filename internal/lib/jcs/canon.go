@@ -8,10 +8,12 @@ package jcs
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
-	"slices"
-	"strconv"
+	"io"
 	"strings"
+
+	"github.com/go-json-experiment/json/jsontext"
 )
 
 // maxDepth is how many arrays and objects may stand inside each other.
@@ -42,50 +44,82 @@ func (e *Error) Error() string {
 
 // JSON is the canonical spelling of one JSON value. Errors are *Error.
 func JSON(raw []byte) ([]byte, error) {
-	p := parser{src: raw}
-	dst, err := p.value(make([]byte, 0, len(raw)))
-	if err != nil {
-		return nil, err
-	}
-	p.space()
-	if p.pos < len(p.src) {
-		return nil, p.fail(Syntax, p.pos, "%s after the value", p.seen())
-	}
-	return dst, nil
-}
-
-// parser reads src once, left to right.
-type parser struct {
-	src  []byte
-	pos  int
-	path []step // of the value being read
-}
-
-// step is one level of the path: a key, or an index when key is nil.
-type step struct {
-	key   *string
-	index int
-}
-
-// noMember is the index of an object of which no key has been read yet: what is
-// wrong then is wrong in the object, not in one of its members.
-const noMember = -1
-
-func (p *parser) fail(k Kind, at int, format string, args ...any) error {
-	var b strings.Builder
-	b.WriteByte('$')
-	for _, s := range p.path {
+	p := parser{jsontext.NewDecoder(bytes.NewReader(raw))}
+	var out bytes.Buffer
+	enc := jsontext.NewEncoder(&out)
+	for whole := false; ; whole = p.StackDepth() == 0 {
+		t, err := p.ReadToken()
 		switch {
-		case s.index == noMember && s.key == nil: // the object itself
-		case s.key == nil:
-			fmt.Fprintf(&b, "[%d]", s.index)
-		case plainKey(*s.key):
-			b.WriteString("." + *s.key)
+		case err == io.EOF && whole:
+			v := jsontext.Value(out.Bytes())
+			err := v.Canonicalize(jsontext.CanonicalizeRawInts(false), jsontext.CanonicalizeRawFloats(false)) // they have their spelling
+			return v, err
+		case err != nil:
+			return nil, p.refusal(err, len(raw))
+		case whole:
+			return nil, p.fail(Syntax, t, "another value begins after the value")
+		case p.StackDepth() > maxDepth:
+			return nil, p.fail(Limit, t, fmt.Sprintf("more than %d levels of nesting", maxDepth))
+		case t.Kind() == '0':
+			n, ok := number(t.String())
+			if !ok {
+				return nil, p.fail(Limit, t, fmt.Sprintf("the exponent of a number is beyond %d", maxExponent))
+			}
+			err = enc.WriteValue(n)
 		default:
-			b.WriteString("[" + strconv.Quote(*s.key) + "]")
+			err = enc.WriteToken(t)
+		}
+		if err != nil {
+			return nil, err // what was read can be written
 		}
 	}
-	return &Error{Kind: k, Path: b.String(), Offset: at, Msg: fmt.Sprintf(format, args...)}
+}
+
+// parser reads a text once, left to right.
+type parser struct{ *jsontext.Decoder }
+
+// fail is an error about the token that was read last.
+func (p parser) fail(k Kind, t jsontext.Token, msg string) error {
+	return &Error{Kind: k, Path: p.path(p.StackPointer()), Offset: int(p.InputOffset()) - len(t.String()), Msg: msg}
+}
+
+// refusal is the error of a text that the decoder didn't take.
+func (p parser) refusal(err error, size int) error {
+	s, ok := errors.AsType[*jsontext.SyntacticError](err)
+	if !ok { // there is nothing
+		return &Error{Kind: Syntax, Path: "$", Offset: size, Msg: "the text ends where a value should be"}
+	}
+	e := &Error{Kind: Syntax, Path: p.path(s.JSONPointer), Offset: int(s.ByteOffset), Msg: s.Err.Error()}
+	switch {
+	case errors.Is(err, jsontext.ErrDuplicateName):
+		e.Kind, e.Msg = Duplicate, fmt.Sprintf("key %q occurs twice", s.JSONPointer.LastToken())
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		e.Msg = "the text ends in the middle of a value"
+	case strings.Contains(e.Msg, "UTF-8"):
+		e.Kind = Encoding
+	case strings.Contains(e.Msg, "surrogate pair"):
+		e.Kind, e.Msg = Encoding, "half of a surrogate pair in a string"
+	}
+	return e
+}
+
+// path is a place in words. A pointer doesn't tell a key of digits from an index;
+// the decoder knows which objects and arrays are open.
+func (p parser) path(at jsontext.Pointer) string {
+	b := []byte{'$'}
+	level := 0
+	for name := range at.Tokens() {
+		level++
+		switch kind, _ := p.StackIndex(level); {
+		case kind == '[':
+			b = fmt.Appendf(b, "[%s]", name)
+		case plainKey(name):
+			b = append(append(b, '.'), name...)
+		default:
+			b = fmt.Appendf(b, "[%q]", name)
+		}
+	}
+	return string(b)
 }
 
 func plainKey(k string) bool {
@@ -95,178 +129,4 @@ func plainKey(k string) bool {
 		}
 	}
 	return k != "" && len(k) <= 64
-}
-
-// seen describes the next character for a message.
-func (p *parser) seen() string {
-	if p.pos >= len(p.src) {
-		return "the text ends"
-	}
-	if c := p.src[p.pos]; c < 0x80 {
-		return "unexpected " + strconv.QuoteRune(rune(c))
-	}
-	return "unexpected character"
-}
-
-func (p *parser) space() {
-	for p.pos < len(p.src) {
-		switch p.src[p.pos] {
-		case ' ', '\t', '\n', '\r':
-			p.pos++
-		default:
-			return
-		}
-	}
-}
-
-// take moves past c if it comes next.
-func (p *parser) take(c byte) bool {
-	if p.pos < len(p.src) && p.src[p.pos] == c {
-		p.pos++
-		return true
-	}
-	return false
-}
-
-func (p *parser) value(dst []byte) ([]byte, error) {
-	p.space()
-	if p.pos >= len(p.src) {
-		return nil, p.fail(Syntax, p.pos, "the text ends where a value should be")
-	}
-	switch c := p.src[p.pos]; {
-	case c == '{':
-		return p.object(dst)
-	case c == '[':
-		return p.array(dst)
-	case c == '"':
-		s, err := p.text()
-		if err != nil {
-			return nil, err
-		}
-		return appendString(dst, s), nil
-	case c == '-' || c >= '0' && c <= '9':
-		return p.number(dst)
-	}
-	for _, word := range [...]string{"true", "false", "null"} {
-		if bytes.HasPrefix(p.src[p.pos:], []byte(word)) {
-			p.pos += len(word)
-			return append(dst, word...), nil
-		}
-	}
-	return nil, p.fail(Syntax, p.pos, "%s where a value should be", p.seen())
-}
-
-func (p *parser) deeper() error {
-	if len(p.path) >= maxDepth {
-		return p.fail(Limit, p.pos, "more than %d levels of nesting", maxDepth)
-	}
-	p.pos++
-	return nil
-}
-
-func (p *parser) array(dst []byte) ([]byte, error) {
-	if err := p.deeper(); err != nil {
-		return nil, err
-	}
-	dst = append(dst, '[')
-	p.path = append(p.path, step{})
-	defer func() { p.path = p.path[:len(p.path)-1] }()
-	if p.space(); p.take(']') {
-		return append(dst, ']'), nil
-	}
-	for i := 0; ; i++ {
-		p.path[len(p.path)-1].index = i
-		var err error
-		if dst, err = p.value(dst); err != nil {
-			return nil, err
-		}
-		p.space()
-		if p.take(']') {
-			return append(dst, ']'), nil
-		}
-		if !p.take(',') {
-			return nil, p.fail(Syntax, p.pos, "%s where a comma or ] should be", p.seen())
-		}
-		dst = append(dst, ',')
-	}
-}
-
-// member is one member of an object: its key and the place of its spelling in
-// the output.
-type member struct {
-	key      string
-	at       int // of the key in the source
-	from, to int
-}
-
-func (p *parser) object(dst []byte) ([]byte, error) {
-	if err := p.deeper(); err != nil {
-		return nil, err
-	}
-	start := len(dst)
-	var members []member
-	p.path = append(p.path, step{index: noMember})
-	defer func() { p.path = p.path[:len(p.path)-1] }()
-	if p.space(); p.take('}') {
-		return append(dst, '{', '}'), nil
-	}
-	for {
-		m, out, err := p.member(dst)
-		if err != nil {
-			return nil, err
-		}
-		dst, members = out, append(members, m)
-		p.space()
-		if p.take('}') {
-			break
-		}
-		if !p.take(',') {
-			return nil, p.fail(Syntax, p.pos, "%s where a comma or } should be", p.seen())
-		}
-	}
-	slices.SortStableFunc(members, func(a, b member) int { return compareUTF16(a.key, b.key) })
-	for i := 1; i < len(members); i++ {
-		if members[i].key == members[i-1].key {
-			p.path[len(p.path)-1].key = &members[i].key
-			return nil, p.fail(Duplicate, members[i].at, "key %q occurs twice", members[i].key)
-		}
-	}
-	return arrange(dst, start, members), nil
-}
-
-func (p *parser) member(dst []byte) (member, []byte, error) {
-	p.space()
-	m := member{at: p.pos, from: len(dst)}
-	p.path[len(p.path)-1].key = nil
-	if p.pos >= len(p.src) || p.src[p.pos] != '"' {
-		return m, nil, p.fail(Syntax, p.pos, "%s where a key should be", p.seen())
-	}
-	var err error
-	if m.key, err = p.text(); err != nil {
-		return m, nil, err
-	}
-	p.path[len(p.path)-1].key = &m.key
-	if p.space(); !p.take(':') {
-		return m, nil, p.fail(Syntax, p.pos, "%s where a colon should be", p.seen())
-	}
-	dst = append(appendString(dst, m.key), ':')
-	if dst, err = p.value(dst); err != nil {
-		return m, nil, err
-	}
-	m.to = len(dst)
-	return m, dst, nil
-}
-
-// arrange puts the members, which stand in dst from start on in the order of
-// the source, into the order of their keys.
-func arrange(dst []byte, start int, members []member) []byte {
-	body := bytes.Clone(dst[start:])
-	dst = append(dst[:start], '{')
-	for i, m := range members {
-		if i > 0 {
-			dst = append(dst, ',')
-		}
-		dst = append(dst, body[m.from-start:m.to-start]...)
-	}
-	return append(dst, '}')
 }

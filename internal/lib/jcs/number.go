@@ -17,72 +17,25 @@ type decimal struct {
 // maxExponent bounds an exponent; no real number needs a larger one.
 const maxExponent = 1_000_000
 
-func (p *parser) number(dst []byte) ([]byte, error) {
-	start := p.pos
-	neg := p.take('-')
-	whole := p.digits()
-	if whole == "" {
-		return nil, p.fail(Syntax, start, "a number needs a digit")
+// number is the spelling of a number; it has none with an exponent beyond reason.
+func number(text string) (spelling []byte, ok bool) {
+	text, neg := strings.CutPrefix(text, "-")
+	mantissa, exp := text, 0
+	if i := strings.IndexAny(text, "eE"); i >= 0 {
+		mantissa = text[:i]
+		exp, _ = strconv.Atoi(text[i+1:]) // out of range it is the largest
 	}
-	if len(whole) > 1 && whole[0] == '0' {
-		return nil, p.fail(Syntax, start, "a number must not begin with 0")
-	}
-	frac := ""
-	if p.take('.') {
-		if frac = p.digits(); frac == "" {
-			return nil, p.fail(Syntax, p.pos, "a digit must follow the decimal point")
-		}
-	}
-	exp, err := p.exponent()
-	if err != nil {
-		return nil, err
-	}
-	d := decimal{neg: neg, point: len(whole)}
-	all := whole + frac
-	d.digits = strings.TrimLeft(all, "0")
-	d.point -= len(all) - len(d.digits)
-	d.digits = strings.TrimRight(d.digits, "0")
+	whole, frac, _ := strings.Cut(mantissa, ".")
+	all := strings.TrimLeft(whole+frac, "0")
+	d := decimal{neg: neg, digits: strings.TrimRight(all, "0"), point: len(all) - len(frac)}
 	if d.digits == "" {
-		return append(dst, '0'), nil // also -0 and 0e9: RFC 8785 has one zero
+		return []byte{'0'}, true // also -0 and 0e9: RFC 8785 has one zero
 	}
 	if exp > maxExponent || exp < -maxExponent {
-		return nil, p.fail(Limit, start, "the exponent of a number is beyond %d", maxExponent)
+		return nil, false
 	}
 	d.point += exp
-	return d.canonical().append(dst), nil
-}
-
-func (p *parser) digits() string {
-	from := p.pos
-	for p.pos < len(p.src) && p.src[p.pos] >= '0' && p.src[p.pos] <= '9' {
-		p.pos++
-	}
-	return string(p.src[from:p.pos])
-}
-
-// exponent reads an exponent if there is one; one that is far too large comes
-// back as just beyond the limit.
-func (p *parser) exponent() (int, error) {
-	if !p.take('e') && !p.take('E') {
-		return 0, nil
-	}
-	neg := p.take('-')
-	if !neg {
-		p.take('+')
-	}
-	d := p.digits()
-	if d == "" {
-		return 0, p.fail(Syntax, p.pos, "a digit must follow the exponent's sign")
-	}
-	d = strings.TrimLeft(d, "0")
-	n := maxExponent + 1
-	if len(d) <= 7 {
-		n, _ = strconv.Atoi("0" + d)
-	}
-	if neg {
-		n = -n
-	}
-	return n, nil
+	return d.canonical().append(nil), true
 }
 
 // canonical is the shortest decimal of the float64 nearest to d, if d survives
