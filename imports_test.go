@@ -58,7 +58,7 @@ var layers = map[string]layer{
 	"internal/workspace/fswalk":     {},
 	"internal/view/feed":            {floor: 3, own: []string{".", "event", "internal/store"}},
 	"internal/view/feed/feedtest":   {floor: 3, own: []string{".", "event", "internal/store"}},
-	"internal/app/read":             {floor: 4, own: []string{".", "event", "internal/app/input", "internal/store", "internal/view", "internal/view/feed", "internal/view/search", "internal/view/snapshot", "internal/view/story"}},
+	"internal/app/read":             {floor: 4, own: []string{".", "event", "internal/app/input", "internal/store", "internal/view", "internal/view/feed", "internal/view/snapshot", "internal/view/story"}},
 	"internal/view/story":           {floor: 2, own: []string{".", "event"}, deny: impure},
 	"internal/view":                 {floor: 3, own: []string{".", "event", "internal/store"}},
 	"internal/lib/files":            {floor: 1, own: []string{"."}},
@@ -114,7 +114,6 @@ var layers = map[string]layer{
 	"internal/sandbox":              {floor: 2, own: []string{".", "internal/lib/netdial", "internal/process", "internal/sandbox/boxinit"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/boxinit":      {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/secret":               {own: []string{"."}},
-	"internal/view/search":          {floor: 3, own: []string{".", "event", "internal/store"}},
 	"internal/testkit/needs":        {},
 	"internal/testkit/golden":       {modules: []string{"github.com/google/go-cmp/cmp"}},
 	"internal/config/manifest":      {floor: 3, own: []string{".", "internal/lib/strictyaml", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},

@@ -28,7 +28,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	hubs "github.com/belay-run/belay/internal/view/feed"
-	"github.com/belay-run/belay/internal/view/search"
 )
 
 type serveCmd struct {
@@ -299,7 +298,7 @@ func (a *program) openTenant(ctx context.Context, tenant, ws string, roots []str
 	a.houses = append(a.houses, w)
 	a.mu.Unlock()
 	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
-		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, search.Fold{Store: followed})}}}
+		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, view.Projector{Store: followed, Words: true})}}}
 	if db, ok := st.(store.Admin); ok {
 		t.Retain = (&retainer{db: db, now: a.Now, most: retainedAtOnce}).round
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/view/search"
 )
 
 type viewsCmd struct {
@@ -23,9 +22,6 @@ type rebuilt struct {
 
 func (c *viewsRebuildCmd) read(ctx context.Context, a *program, st store.Store) (int, error) {
 	if err := view.Rebuild(ctx, st); err != nil {
-		return 0, err
-	}
-	if err := search.Rebuild(ctx, st); err != nil {
 		return 0, err
 	}
 	if err := read.Forget(ctx, st); err != nil {

@@ -40,7 +40,6 @@ import (
 	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed"
-	"github.com/belay-run/belay/internal/view/search"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -127,7 +126,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return TenantConfig{Runtime: &app.Runtime{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, search.Fold{Store: st})}}, Close: func() error { p.Close(); return st.Close() }}, nil
+		return TenantConfig{Runtime: &app.Runtime{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}, Close: func() error { p.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)

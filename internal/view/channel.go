@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -70,74 +69,51 @@ func (c *Channel) Apply(rec store.Record) {
 }
 
 // channel folds a fact of a channel into its row.
-func (f *folding) channel(ctx context.Context, rec store.Record) error {
-	key := channelKey + rec.Event.IDs.Channel
-	data, folded := f.out[key]
-	if !folded {
-		var err error
-		if data, err = f.st.ViewRow(ctx, name, key); err != nil {
-			return err
-		}
-	}
+func (f *sessionsFolding) channel(ctx context.Context, rec store.Record) error {
+	id := rec.Event.IDs.Channel
 	var c Channel
-	if data != nil && json.Unmarshal(data, &c) != nil {
-		return errUnreadable
+	there, err := f.row(ctx, channelKey+id, &c)
+	if err == nil && !there {
+		err = f.list(ctx, id)
 	}
-	if data == nil {
-		if err := f.list(ctx, rec.Event.IDs.Channel); err != nil {
-			return err
-		}
+	if err != nil {
+		return err
 	}
 	c.Apply(rec)
-	return f.put(key, &c)
+	return f.put(channelKey+id, &c)
 }
 
 // list adds a channel to the list of all.
-func (f *folding) list(ctx context.Context, id string) error {
-	data, folded := f.out[channels]
-	if !folded {
-		var err error
-		if data, err = f.st.ViewRow(ctx, name, channels); err != nil {
-			return err
-		}
-	}
+func (f *sessionsFolding) list(ctx context.Context, id string) error {
 	var ids []string
-	if data != nil && json.Unmarshal(data, &ids) != nil {
-		return errUnreadable
+	if _, err := f.row(ctx, channels, &ids); err != nil {
+		return err
 	}
 	return f.put(channels, append(ids, id))
 }
 
 // ChannelByID is a channel by its whole id; belay.CodeNotFound when there is none.
 func ChannelByID(ctx context.Context, st store.Store, id string) (Channel, error) {
-	data, err := st.ViewRow(ctx, name, channelKey+id)
-	if err == nil && data == nil {
-		err = belay.Errorf(belay.CodeNotFound, "there is no channel %s", id).WithHint("reconnect_channel registers one; GET /v1/channels lists them")
-	}
 	var c Channel
-	if err == nil && json.Unmarshal(data, &c) != nil {
-		err = unreadable(channelKey+id, errUnreadable)
+	there, err := row(ctx, st, channelKey+id, &c)
+	if err == nil && !there {
+		err = belay.Errorf(belay.CodeNotFound, "there is no channel %s", id).WithHint("reconnect_channel registers one; GET /v1/channels lists them")
 	}
 	return c, err
 }
 
 // Channels are all channels, in the order in which they came.
 func Channels(ctx context.Context, st store.Store) ([]Channel, error) {
-	data, err := st.ViewRow(ctx, name, channels)
-	if err != nil {
+	var ids []string
+	if _, err := row(ctx, st, channels, &ids); err != nil {
 		return nil, err
 	}
-	var ids []string
-	if data != nil && json.Unmarshal(data, &ids) != nil {
-		return nil, unreadable(channels, errUnreadable)
-	}
-	out := make([]Channel, 0, len(ids))
-	for _, id := range ids {
-		c, err := ChannelByID(ctx, st, id)
-		if err != nil {
+	out := make([]Channel, len(ids))
+	for i, id := range ids {
+		var err error
+		if out[i], err = ChannelByID(ctx, st, id); err != nil {
 			return nil, err
 		}
-		out = append(out, c)
 	}
 	return out, nil
 }

@@ -9,6 +9,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/view"
@@ -65,6 +67,9 @@ func TestTheViewFollowsByItself(t *testing.T) {
 			time.Sleep(time.Second)
 			if lag, err := f.Lag(t.Context()); err != nil || lag != 0 {
 				t.Fatalf("behind by %d a second after fact %d, %v", lag, i, err)
+			}
+			if d := cmp.Diff(fold(w.records()), stored(t, st)); d != "" {
+				t.Fatalf("(-want +got):\n%s", d)
 			}
 		}
 		cancel()

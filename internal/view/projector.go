@@ -1,11 +1,13 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"iter"
+	"maps"
 	"slices"
 	"strings"
 
@@ -14,12 +16,10 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// name is the view's name in the store. Its number changes with the shape of a
-// row: another build then folds a view of its own instead of misreading this one.
-const name = "sessions/4"
-
-// Name is under which the rows are in the store: what they are and their version.
-const Name = name
+// Name is the name of the view of sessions in the store. Its number changes with
+// the shape of a row: another build then folds a view of its own instead of
+// misreading this one.
+const Name = "sessions/4"
 
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (
@@ -44,19 +44,39 @@ type place struct {
 // fact has at most store.MaxEvent bytes.
 const chunk = 512
 
-// Projector keeps the view of one store up with its log. Any number of them, in
-// any number of processes, may work on one store: each save names the position
-// it continues from, and the loser of a race begins again from there.
+// Projector keeps a view of one store up with its log: the rows of sessions, or
+// the words in them. Any number of projectors, in any number of processes, may
+// work on one store: each save names the position it continues from, and the
+// loser of a race begins again from there.
 type Projector struct {
 	Store store.Store
-	Chunk int // facts between two saves; 0 is the default
+	Words bool // the words of sessions, which Search looks through
+	Chunk int  // facts between two saves; 0 is the default
 }
 
-// Catchup folds what the view hasn't seen, up to the end that the log has at the call.
+func (p Projector) name() string {
+	if p.Words {
+		return wordsName
+	}
+	return Name
+}
+
+// Catchup folds what the view of sessions hasn't seen, up to the end that the log
+// has at the call.
 func Catchup(ctx context.Context, st store.Store) error { return Projector{Store: st}.Catchup(ctx) }
 
-// Rebuild drops the view's rows and folds the whole log again.
-func Rebuild(ctx context.Context, st store.Store) error { return Projector{Store: st}.rebuild(ctx) }
+// Rebuild drops the rows of both views and folds the whole log again.
+func Rebuild(ctx context.Context, st store.Store) error {
+	for _, p := range []Projector{{Store: st}, {Store: st, Words: true}} {
+		if err := p.drop(ctx); err != nil {
+			return err
+		}
+		if err := p.Catchup(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // Catchup folds what the view hasn't seen, up to the end that the log has at the
 // call: a writer that is faster than this mustn't keep a reader waiting for
@@ -70,150 +90,144 @@ func (p Projector) Catchup(ctx context.Context) error {
 }
 
 // At is the position up to which the view is folded.
-func (p Projector) At(ctx context.Context) (store.Position, error) { return At(ctx, p.Store) }
+func (p Projector) At(ctx context.Context) (store.Position, error) {
+	return p.Store.ViewPosition(ctx, p.name())
+}
 
 // UpTo folds until the view has come as far as end.
 func (p Projector) UpTo(ctx context.Context, end store.Position) error {
-	for {
-		from, err := p.Store.ViewPosition(ctx, name)
+	for more := true; more; {
+		from, err := p.At(ctx)
 		if err != nil || from >= end {
 			return err
 		}
-		if more, err := p.Step(ctx); err != nil || !more {
+		if more, err = p.Step(ctx); err != nil {
 			return err
 		}
 	}
+	return nil
 }
 
 // Step folds one chunk, and reports whether there may be more.
 func (p Projector) Step(ctx context.Context) (more bool, err error) {
-	from, err := p.Store.ViewPosition(ctx, name)
+	from, err := p.At(ctx)
 	if err != nil {
 		return false, err
 	}
 	more, err = p.step(ctx, from)
-	switch {
-	case errors.Is(err, store.ErrConflict): // another projector was here
+	if errors.Is(err, store.ErrConflict) { // another projector was here
 		return true, nil
-	case errors.Is(err, errUnreadable):
+	}
+	if _, bad := errors.AsType[badRow](err); bad { // a view is made anew, not repaired
 		return true, p.drop(ctx)
 	}
 	return more, err
 }
 
-// Follow keeps the view up until ctx ends, and returns the context's error.
-func (p Projector) Follow(ctx context.Context) error {
-	for {
-		changed := p.Store.Changed(ctx)
-		if err := p.Catchup(ctx); err != nil {
-			return err
-		}
-		select {
-		case <-changed:
-		case <-ctx.Done():
-			return ctx.Err()
-		}
-	}
-}
-
-// rebuild drops the view's rows and folds the whole log again.
-func (p Projector) rebuild(ctx context.Context) error {
-	if err := p.drop(ctx); err != nil {
-		return err
-	}
-	return p.Catchup(ctx)
-}
-
 func (p Projector) drop(ctx context.Context) error {
 	for {
-		at, err := p.Store.ViewPosition(ctx, name)
+		at, err := p.At(ctx)
 		if err != nil {
 			return err
 		}
-		if err = p.Store.SaveView(ctx, name, at, 0, nil); !errors.Is(err, store.ErrConflict) {
+		if err = p.Store.SaveView(ctx, p.name(), at, 0, nil); !errors.Is(err, store.ErrConflict) {
 			return err
 		}
 	}
 }
 
-// errUnreadable: a row isn't what this build writes. A view is made anew, not repaired.
-var errUnreadable = errors.New("a row of the view can't be read")
+// folding is one chunk's work on a view. Its methods are called in the order of
+// the log.
+type folding interface {
+	fold(ctx context.Context, rec store.Record) error
+	// remove takes a deleted session out of the view. Facts that were read before
+	// it was deleted may have made rows of it since.
+	remove(ctx context.Context, id belay.SessionID) error
+	// full reports whether what was folded is to be saved before more is.
+	full() bool
+	// rows are those that have changed; nil deletes one.
+	rows() (map[string][]byte, error)
+}
 
 // step folds one chunk. The facts are read before anything is saved: a store
 // may hold a lock while it is read.
 func (p Projector) step(ctx context.Context, from store.Position) (more bool, err error) {
-	size := p.Chunk
-	if size <= 0 {
-		size = chunk
-	}
-	c, err := read(ctx, p.Store, from, size)
+	c, err := read(ctx, p.Store, from, cmp.Or(max(p.Chunk, 0), chunk))
 	if err != nil {
-		return false, fmt.Errorf("fold %s: %w", name, err)
+		return false, fmt.Errorf("fold %s: %w", p.name(), err)
 	}
-	if c.To <= from {
+	if c.to <= from {
 		return false, nil
 	}
-	f := folding{st: p.Store, rows: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
-	for recs, deleted := c.Facts, c.Deleted; len(recs) > 0 || len(deleted) > 0; {
-		if len(deleted) > 0 && (len(recs) == 0 || deleted[0].Position < recs[0].Position) {
+	var f folding = &sessionsFolding{st: p.Store, sessions: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
+	if p.Words {
+		f = &wordsFolding{st: p.Store, sets: map[belay.SessionID]map[uint32]bool{}}
+	}
+	folded := from
+	for recs, deleted := c.facts, c.deleted; len(recs)+len(deleted) > 0; {
+		switch {
+		case len(deleted) > 0 && (len(recs) == 0 || deleted[0].Position < recs[0].Position):
 			err = f.remove(ctx, deleted[0].Session)
 			deleted = deleted[1:]
-		} else {
+		case f.full():
+			c.to, c.more, recs, deleted = folded, true, nil, nil
+		default:
 			err = f.fold(ctx, recs[0])
-			recs = recs[1:]
+			folded, recs = recs[0].Position, recs[1:]
 		}
 		if err != nil {
 			return false, err
 		}
 	}
-	if err := f.encode(); err != nil {
+	rows, err := f.rows()
+	if err != nil {
 		return false, err
 	}
-	return c.More, p.Store.SaveView(ctx, name, from, c.To, f.out)
+	return c.more, p.Store.SaveView(ctx, p.name(), from, c.to, rows)
 }
 
-// Chunk is what a view folds between two saves, in order.
-type Chunk struct {
-	Facts   []store.Record
-	Deleted []store.Tombstone // of sessions that the facts may be of; the last ones may lie behind To
-	To      store.Position    // all facts up to here are among those that were read
-	More    bool
+// part is what a view folds between two saves, in order.
+type part struct {
+	facts   []store.Record
+	deleted []store.Tombstone // of sessions that the facts may be of; the last ones may lie behind to
+	to      store.Position    // all facts up to here are among those that were read
+	more    bool
 }
 
 // read reads at most size facts behind a position, and the deletions after it. A
 // deletion that comes while it reads may have facts before it that weren't there
-// to be read, so the chunk ends before it; its rows go at once all the same.
-func read(ctx context.Context, st store.Store, from store.Position, size int) (c Chunk, err error) {
-	if c.To, err = st.End(ctx); err != nil {
+// to be read, so the part ends before it; its rows go at once all the same.
+func read(ctx context.Context, st store.Store, from store.Position, size int) (c part, err error) {
+	if c.to, err = st.End(ctx); err != nil {
 		return c, err
 	}
-	c.Facts = make([]store.Record, 0, min(size, int(max(c.To-from, 0))))
+	c.facts = make([]store.Record, 0, min(size, int(max(c.to-from, 0))))
 	for rec, err := range st.Scan(ctx, from) {
 		if err != nil {
 			return c, err
 		}
-		if c.Facts = append(c.Facts, rec); len(c.Facts) == size {
-			c.More = true
+		if c.facts = append(c.facts, rec); len(c.facts) == size {
+			c.more = true
 			break
 		}
 	}
-	if n := len(c.Facts); n > 0 && (c.More || c.Facts[n-1].Position > c.To) {
-		c.To = c.Facts[n-1].Position
+	if n := len(c.facts); n > 0 && (c.more || c.facts[n-1].Position > c.to) {
+		c.to = c.facts[n-1].Position
 	}
-	if c.Deleted, err = st.Tombstones(ctx, from); c.More {
-		c.Deleted = slices.DeleteFunc(c.Deleted, func(t store.Tombstone) bool { return t.Position > c.To })
+	if c.deleted, err = st.Tombstones(ctx, from); c.more {
+		c.deleted = slices.DeleteFunc(c.deleted, func(t store.Tombstone) bool { return t.Position > c.to })
 	}
 	return c, err
 }
 
-// folding is one chunk's work.
-type folding struct {
-	st   store.Store
-	rows map[belay.SessionID]*Session
-	out  map[string][]byte
+// sessionsFolding folds the view of sessions.
+type sessionsFolding struct {
+	st       store.Store
+	sessions map[belay.SessionID]*Session
+	out      map[string][]byte
 }
 
-func (f *folding) fold(ctx context.Context, rec store.Record) error {
+func (f *sessionsFolding) fold(ctx context.Context, rec store.Record) (err error) {
 	ids := rec.Event.IDs
 	if ids.Channel != "" {
 		return f.channel(ctx, rec)
@@ -221,13 +235,12 @@ func (f *folding) fold(ctx context.Context, rec store.Record) error {
 	if ids.Session == "" || ids.Session == belay.SystemSession {
 		return nil
 	}
-	row := f.rows[ids.Session]
+	row := f.sessions[ids.Session]
 	if row == nil {
-		var err error
 		if row, err = load(ctx, f.st, ids.Session); err != nil {
 			return err
 		}
-		f.rows[ids.Session] = row
+		f.sessions[ids.Session] = row
 	}
 	Apply(row, rec)
 	switch p := rec.Event.Data.(type) {
@@ -243,24 +256,16 @@ func (f *folding) fold(ctx context.Context, rec store.Record) error {
 	return nil
 }
 
-// remove takes a deleted session out of the view. Facts that were read before
-// it was deleted may have made rows of it since.
-func (f *folding) remove(ctx context.Context, id belay.SessionID) error {
-	f.rows[id] = &Session{ID: id}
+func (f *sessionsFolding) remove(ctx context.Context, id belay.SessionID) error {
+	f.sessions[id] = &Session{ID: id}
 	f.out[sessionKey+string(id)] = nil
-	f.gone(id, func(yield func(string, []byte) bool) {
-		for key, data := range f.out {
-			if data != nil && !yield(key, data) {
-				return
-			}
-		}
-	})
-	f.gone(id, f.st.ViewRows(ctx, name))
+	f.gone(id, maps.All(f.out))
+	f.gone(id, f.st.ViewRows(ctx, Name))
 	return ctx.Err()
 }
 
 // gone drops the rows of actions and runs that belong to a session.
-func (f *folding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
+func (f *sessionsFolding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
 	for key, data := range rows {
 		var p place
 		if (strings.HasPrefix(key, actionKey) || strings.HasPrefix(key, runKey)) && json.Unmarshal(data, &p) == nil && p.Session == id {
@@ -269,35 +274,60 @@ func (f *folding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
 	}
 }
 
-func (f *folding) encode() error {
-	for id, row := range f.rows {
+func (f *sessionsFolding) full() bool { return false }
+
+func (f *sessionsFolding) rows() (map[string][]byte, error) {
+	for id, row := range f.sessions {
 		if row.Counts.Events == 0 {
 			continue // deleted, and nothing came after
 		}
 		if err := f.put(sessionKey+string(id), row); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	return nil
+	return f.out, nil
 }
 
-func (f *folding) put(key string, v any) (err error) {
+func (f *sessionsFolding) put(key string, v any) (err error) {
 	f.out[key], err = json.Marshal(v)
 	return err
 }
 
-// load reads a session's row; an empty one when there is none.
-func load(ctx context.Context, st store.Store, id belay.SessionID) (*Session, error) {
-	data, err := st.ViewRow(ctx, name, sessionKey+string(id))
+// row reads a row as it stands in this chunk, and reports whether there is one.
+func (f *sessionsFolding) row(ctx context.Context, key string, v any) (bool, error) {
+	if data, folded := f.out[key]; folded {
+		return data != nil, decode(key, data, v)
+	}
+	return row(ctx, f.st, key, v)
+}
+
+// row reads a row, and reports whether there is one.
+func row(ctx context.Context, st store.Views, key string, v any) (bool, error) {
+	data, err := st.ViewRow(ctx, Name, key)
 	if err != nil {
-		return nil, err
+		return false, err
 	}
-	row := &Session{ID: id}
+	return data != nil, decode(key, data, v)
+}
+
+// badRow is why a row isn't what this build writes.
+type badRow struct{ error }
+
+// decode reads a row's data; none is no row, and leaves v as it is.
+func decode(key string, data []byte, v any) error {
 	if data == nil {
-		return row, nil
+		return nil
 	}
-	if err := json.Unmarshal(data, row); err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", errUnreadable, id, err)
+	if err := json.Unmarshal(data, v); err != nil {
+		return belay.Errorf(belay.CodeStoreDamaged, "a row of the view can't be read").At(key[len(sessionKey):]).Wrap(badRow{err}).
+			WithHint("the rows follow from the log: belay verify checks whether that is whole")
 	}
-	return row, nil
+	return nil
+}
+
+// load reads a session's row; an empty one when there is none.
+func load(ctx context.Context, st store.Views, id belay.SessionID) (*Session, error) {
+	s := &Session{ID: id}
+	_, err := row(ctx, st, sessionKey+string(id), s)
+	return s, err
 }

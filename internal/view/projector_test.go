@@ -7,7 +7,6 @@ import (
 	"iter"
 	"sync"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -285,27 +284,6 @@ func TestSystemFactsMakeNoRow(t *testing.T) {
 	if at, _ := st.ViewPosition(t.Context(), "sessions/4"); at != w.end() {
 		t.Errorf("the view stands at %d, the log ends at %d", at, w.end())
 	}
-}
-
-func TestFollowKeepsUp(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		st := memory.Open(memory.Options{})
-		w := newWriter(t, st)
-		ctx, cancel := context.WithCancel(t.Context())
-		ended := make(chan error)
-		go func() { ended <- view.Projector{Store: st}.Follow(ctx) }()
-		for _, f := range story() {
-			w.add(f)
-			synctest.Wait()
-			if d := cmp.Diff(fold(w.records()), stored(t, st)); d != "" {
-				t.Fatalf("(-want +got):\n%s", d)
-			}
-		}
-		cancel()
-		if err := <-ended; !errors.Is(err, context.Canceled) {
-			t.Errorf("got %v", err)
-		}
-	})
 }
 
 // crossed is a store in which something happens between two looks at it.

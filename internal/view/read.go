@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"strings"
 
@@ -23,13 +22,13 @@ type Filter struct {
 // folded so far: call Catchup before to see the end of the log.
 func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) {
 	var out []Session
-	for key, data := range st.ViewRows(ctx, name) {
+	for key, data := range st.ViewRows(ctx, Name) {
 		if !strings.HasPrefix(key, sessionKey) {
 			break
 		}
 		var s Session
-		if err := json.Unmarshal(data, &s); err != nil {
-			return nil, unreadable(key, err)
+		if err := decode(key, data, &s); err != nil {
+			return nil, err
 		}
 		if !f.takes(&s) {
 			continue
@@ -87,8 +86,8 @@ func SessionByID(ctx context.Context, st store.Store, id string) (Session, error
 		return Session{}, err
 	}
 	var s Session
-	if err := json.Unmarshal(data, &s); err != nil {
-		return Session{}, unreadable(key, err)
+	if err := decode(key, data, &s); err != nil {
+		return Session{}, err
 	}
 	if s.Created.IsZero() { // facts about a session that never was: refused commands
 		return Session{}, missing("session", id)
@@ -115,13 +114,13 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 		return ActionAt{}, err
 	}
 	var p place
-	if err := json.Unmarshal(data, &p); err != nil {
-		return ActionAt{}, unreadable(key, err)
+	if err := decode(key, data, &p); err != nil {
+		return ActionAt{}, err
 	}
 	a := ActionAt{ID: belay.ActionID(strings.TrimPrefix(key, actionKey)), Session: p.Session, Thread: p.Thread, Stream: p.Stream, Turn: p.Turn, Call: p.Call}
 	s, err := load(ctx, st, p.Session)
 	if err != nil {
-		return ActionAt{}, unreadable(sessionKey+string(p.Session), err)
+		return ActionAt{}, err
 	}
 	if i := slices.IndexFunc(s.Actions, func(o Action) bool { return o.ID == a.ID }); i >= 0 {
 		a.Open = &s.Actions[i]
@@ -140,23 +139,20 @@ type RunAt struct {
 
 // RunByID finds a run, also one that is over, by its whole id.
 func RunByID(ctx context.Context, st store.Store, id belay.RunID) (RunAt, error) {
-	data, err := st.ViewRow(ctx, name, runKey+string(id))
-	if err == nil && data == nil {
+	var p place
+	there, err := row(ctx, st, runKey+string(id), &p)
+	if err == nil && !there {
 		err = belay.Errorf(belay.CodeNotFound, "no run %s in this store", id)
 	}
 	if err != nil {
 		return RunAt{}, err
 	}
-	var p place
-	if err := json.Unmarshal(data, &p); err != nil {
-		return RunAt{}, unreadable(runKey+string(id), err)
-	}
 	return RunAt{id, p.Session, p.Thread, p.Task, p.Turn}, nil
 }
 
-// At is the position up to which the view is folded.
+// At is the position up to which the view of sessions is folded.
 func At(ctx context.Context, st store.Store) (store.Position, error) {
-	return st.ViewPosition(ctx, name)
+	return Projector{Store: st}.At(ctx)
 }
 
 // find reads a row by the whole id, else by its beginning.
@@ -165,11 +161,11 @@ func find(ctx context.Context, st store.Store, prefix, id, what string) (key str
 		return "", nil, missing(what, id)
 	}
 	key = prefix + id
-	if data, err = st.ViewRow(ctx, name, key); err != nil || data != nil {
+	if data, err = st.ViewRow(ctx, Name, key); err != nil || data != nil {
 		return key, data, err
 	}
 	var keys []string
-	for k, v := range st.ViewRows(ctx, name) {
+	for k, v := range st.ViewRows(ctx, Name) {
 		if k > key && !strings.HasPrefix(k, key) {
 			break
 		}
@@ -189,9 +185,4 @@ func find(ctx context.Context, st store.Store, prefix, id, what string) (key str
 
 func missing(what, id string) error {
 	return belay.Errorf(belay.CodeNotFound, "no %s %s in this store", what, id).WithHint("belay sessions list --all")
-}
-
-func unreadable(key string, err error) error {
-	return belay.Errorf(belay.CodeStoreDamaged, "a row of the view can't be read").At(key[len(sessionKey):]).Wrap(err).
-		WithHint("the rows follow from the log: belay verify checks whether that is whole")
 }

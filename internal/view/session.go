@@ -1,8 +1,10 @@
 // Package view folds the log into what people look at: one row per session, with
-// its turns, tasks, open questions and figures. It promises that rows follow
-// from the facts alone: the rows are the same in whichever process they are
-// folded, wherever it begins and however often it is interrupted. Rows run
-// behind the log and nothing is decided by them.
+// its turns, tasks, open questions and figures, and the words in it. It promises
+// that rows follow from the facts alone: the rows are the same in whichever
+// process they are folded, wherever it begins and however often it is
+// interrupted; that a session which has all words of a question in its texts is
+// found until it is deleted; and that no text can be read from what it keeps of
+// words. Rows run behind the log and nothing is decided by them.
 package view
 
 import (

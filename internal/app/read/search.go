@@ -7,7 +7,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/view"
-	"github.com/belay-run/belay/internal/view/search"
 )
 
 // Found are sessions that have all words of a question, the one that changed
@@ -51,7 +50,7 @@ func (v *Reads) search(ctx context.Context, q Query) (*Found, error) {
 	if err != nil {
 		return nil, err
 	}
-	found, err := search.Sessions(ctx, v.Store, words)
+	found, err := view.Search(ctx, v.Store, words)
 	if err != nil {
 		return nil, input.At("query q", err)
 	}
@@ -69,7 +68,7 @@ func (v *Reads) search(ctx context.Context, q Query) (*Found, error) {
 			break
 		}
 		h := Hit{Session: all[i].ID, Title: all[i].Title, Updated: all[i].Updated}
-		at, err := search.Excerpt(ctx, v.Store, h.Session, words)
+		at, err := view.Excerpt(ctx, v.Store, h.Session, words)
 		if err != nil {
 			return nil, err
 		}

@@ -24,7 +24,7 @@ type Reads struct {
 	Store store.Store
 	Hub   *feed.Hub
 	Views *view.Follower // of the store; others that read it share it
-	Words *view.Follower // of search.Fold of the store; only searches need it
+	Words *view.Follower // of view.Projector{Words: true} of the store; only searches need it
 	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
 
 	// Given, if set, is called with each event that was written to a stream's

@@ -64,7 +64,7 @@ func storeMutants() []mutant {
 			swap("app/read.turn", "p.Older, p.Newer = v", "older = feed.Cursor{Position: older.Position - 1}; p.Older, p.Newer = v"),
 			"app/read (APage|Pages|AStream|TheStream|ASnapshot|AReadWaits|TenThousand)"},
 		{"a view passes over facts before a deletion that came while it read",
-			swap("view.read", "if c.Deleted, err = st.Tombstones(ctx, from);", "c.Deleted, err = st.Tombstones(ctx, from); for _, d := range c.Deleted { c.To = max(c.To, d.Position) }; if"),
+			swap("view.read", "if c.deleted, err = st.Tombstones(ctx, from);", "c.deleted, err = st.Tombstones(ctx, from); for _, d := range c.deleted { c.to = max(c.to, d.Position) }; if"),
 			"view ADeletionHides"},
 		{"what this build doesn't know is dropped when it is read",
 			swap("event.Decode", "bytes.Clone(raw)", `[]byte("{}")`),

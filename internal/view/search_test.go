@@ -1,4 +1,4 @@
-package search_test
+package view_test
 
 import (
 	"context"
@@ -11,16 +11,16 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
+	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed/feedtest"
-	"github.com/belay-run/belay/internal/view/search"
 )
 
 func ask(t *testing.T, st store.Store, question string) string {
 	t.Helper()
-	if err := search.Catchup(t.Context(), st); err != nil {
+	if err := (view.Projector{Store: st, Words: true}).Catchup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	found, err := search.Sessions(t.Context(), st, question)
+	found, err := view.Search(t.Context(), st, question)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,13 +64,13 @@ func TestSessionsAreFoundByTheirWords(t *testing.T) {
 			t.Errorf("%q finds %q", question, got)
 		}
 	}
-	if hit, err := search.Excerpt(t.Context(), st, b.Session, "parser"); err != nil || hit == nil || hit.Excerpt != "func Parser() {}" {
+	if hit, err := view.Excerpt(t.Context(), st, b.Session, "parser"); err != nil || hit == nil || hit.Excerpt != "func Parser() {}" {
 		t.Errorf("%+v %v", hit, err)
 	}
-	if hit, err := search.Excerpt(t.Context(), st, a.Session, "needle"); err != nil || hit == nil || !strings.HasSuffix(hit.Excerpt, "filler needle") || len(hit.Excerpt) > 200 {
+	if hit, err := view.Excerpt(t.Context(), st, a.Session, "needle"); err != nil || hit == nil || !strings.HasSuffix(hit.Excerpt, "filler needle") || len(hit.Excerpt) > 200 {
 		t.Errorf("%+v %v", hit, err)
 	}
-	if _, err := search.Sessions(t.Context(), st, " ! x "); belay.CodeOf(err) != belay.CodeUsage {
+	if _, err := view.Search(t.Context(), st, " ! x "); belay.CodeOf(err) != belay.CodeUsage {
 		t.Errorf("no word: %v", err)
 	}
 }
@@ -96,7 +96,7 @@ func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
 	}
 	ask(t, st, "some")
 	stepwise := rows()
-	if err := search.Rebuild(t.Context(), st); err != nil {
+	if err := view.Rebuild(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	if again := rows(); again != stepwise || strings.Count(again, "\n") != 2 {
@@ -107,7 +107,7 @@ func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
 	if got := ask(t, st, "some"); got != "sess_a sess_c" {
 		t.Errorf("after the deletion %q", got)
 	}
-	if err := search.Rebuild(t.Context(), st); err != nil {
+	if err := view.Rebuild(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
 	if got := ask(t, st, "some"); got != "sess_a sess_c" {
@@ -130,7 +130,7 @@ func TestAChunkIsBoundedByItsText(t *testing.T) {
 		w.Add(feedtest.IDs("a"), event.ToolResult{Name: "read", Output: belay.Content{Text: "…", Ref: &long}})
 	}
 	w.Add(feedtest.IDs("a"), event.ModelCompleted{Text: belay.Content{Text: "last"}})
-	fold := search.Fold{Store: st}
+	fold := view.Projector{Store: st, Words: true}
 	steps := 0
 	for more := true; more; steps++ {
 		if more, err = fold.Step(t.Context()); err != nil {
