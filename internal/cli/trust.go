@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/internal/app/access"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/config/trust"
 )
 
 type trustCmd struct {
@@ -72,7 +71,7 @@ func (c *trustCmd) paths(a *program) (out []governedFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, rel := range trust.Governed(os.DirFS(ws)) {
+	for _, rel := range config.Governed(os.DirFS(ws)) {
 		out = append(out, governedFile{ws, rel})
 	}
 	if len(out) == 0 {
@@ -87,7 +86,7 @@ func (c *trustCmd) paths(a *program) (out []governedFile, err error) {
 func locate(path string) (governedFile, error) {
 	for dir := filepath.Dir(path); ; dir = filepath.Dir(dir) {
 		rel, err := filepath.Rel(dir, path)
-		if err == nil && trust.Governs(filepath.ToSlash(rel)) {
+		if err == nil && config.Governs(filepath.ToSlash(rel)) {
 			return governedFile{config.RealAncestor(dir), filepath.ToSlash(rel)}, nil
 		}
 		if dir == filepath.Dir(dir) {
@@ -108,7 +107,7 @@ func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile) err
 		return err
 	}
 	if e.JSON {
-		e.PrintJSON(t.File)
+		e.PrintJSON(t.TrustedFile)
 		return nil
 	}
 	fmt.Fprintf(e.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
@@ -140,7 +139,7 @@ func (c *trustCmd) list(ctx context.Context, a *program) (int, error) {
 		return 0, err
 	}
 	if book == nil {
-		book = &trust.Book{}
+		book = &config.TrustBook{}
 	}
 	files := access.Trusted(book)
 	if len(files) == 0 && !a.JSON {

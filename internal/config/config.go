@@ -2,16 +2,20 @@
 // the environment and on the command line, into one value: settings with their
 // origins, rules, declared tools, providers of models, instructions. It promises
 // that a value stays what it was when it was read, that a file of a workspace
-// which nobody trusts can narrow and never widen, that what doesn't count is
+// which nobody trusts can narrow and never widen, that what is trusted is a path
+// together with a digest and a changed file is as good as a new one, that what
+// doesn't count is
 // named for its caller to print, and that a part which can't be read fails for
 // those who need it and for nobody else.
 //
-// It prints nothing, opens no store, and makes neither a tool nor a provider.
+// It prints nothing, opens no store (it is given one), and makes neither a tool nor a
+// provider.
 //
 // setting.go is the table of settings, layer.go lays them over each other,
 // parse.go checks them. tool.go has declared tools, provider.go and key.go
 // providers and their keys, rule.go the rules, instruction.go the texts for
-// models, env.go and path.go the places of all this.
+// models, env.go and path.go the places of all this, trust.go which files of
+// workspaces a person trusts: saying so, and taking it back, are facts.
 package config
 
 import (
@@ -21,7 +25,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/rulefile"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 )
@@ -38,7 +41,7 @@ type Input struct {
 
 	// Trust is what a person trusts. It is asked only where a workspace has files
 	// that count when they are trusted.
-	Trust func(context.Context) (*trust.Book, error)
+	Trust func(context.Context) (*TrustBook, error)
 	// Usable reports whether the provider of some settings can be asked: its key is
 	// there, its script can be read.
 	Usable func(*Workspace, belay.Settings) error

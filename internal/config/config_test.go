@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/secret"
 )
 
@@ -35,7 +34,7 @@ func folder(t *testing.T, files map[string]string) (Input, func(name, content st
 	return Input{
 		Env: Env{Vars: []string{"HOME=" + dir}, Dir: filepath.Join(dir, "ws")}, Workspace: filepath.Join(dir, "ws"), Tools: []belay.ToolSpec{{Name: "read", Group: "fs"}},
 		Secrets: &secret.Scrubber{}, Hosts: &Hosts{}, Now: time.Now, Flags: true,
-		Trust:  func(context.Context) (*trust.Book, error) { return nil, nil },
+		Trust:  func(context.Context) (*TrustBook, error) { return nil, nil },
 		Usable: func(*Workspace, belay.Settings) error { return nil },
 	}, write
 }

@@ -14,7 +14,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/files"
 )
 
@@ -55,7 +54,7 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 			if err != nil {
 				return nil, err
 			}
-			f.counts = standing == trust.Trusted
+			f.counts = standing == Trusted
 		}
 		files = append(files, f)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/rulefile"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
@@ -199,7 +198,7 @@ func (in Input) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers) error 
 	if err != nil {
 		return err
 	}
-	return l.Add(path, content, policy.TierWorkspace, standing == trust.Trusted)
+	return l.Add(path, content, policy.TierWorkspace, standing == Trusted)
 }
 
 // trustsFolder reports whether a person trusts the files of the workspace's folder,

@@ -11,7 +11,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/files"
 	toolfile "github.com/belay-run/belay/internal/tool/file"
 )
@@ -107,7 +106,7 @@ func (in Input) toolsOfWorkspace(ctx context.Context) (all []manifest.Command, i
 		return nil, nil, nil //nolint:nilerr // the run says it better
 	}
 	defer root.Close()
-	for _, rel := range trust.Governed(root.FS()) {
+	for _, rel := range Governed(root.FS()) {
 		if !strings.HasPrefix(rel, ".belay/"+manifestDir+"/") {
 			continue // its reader looks at it
 		}
@@ -120,7 +119,7 @@ func (in Input) toolsOfWorkspace(ctx context.Context) (all []manifest.Command, i
 		if err != nil {
 			return nil, nil, err
 		}
-		if standing != trust.Trusted {
+		if standing != Trusted {
 			ignored = append(ignored, Ignored{Where: path, Why: whyIgnored(standing)})
 			continue
 		}
@@ -133,8 +132,8 @@ func (in Input) toolsOfWorkspace(ctx context.Context) (all []manifest.Command, i
 	return all, ignored, nil
 }
 
-func whyIgnored(s trust.Standing) string {
-	if s == trust.Changed {
+func whyIgnored(s Standing) string {
+	if s == Changed {
 		return "it has changed since it was trusted"
 	}
 	return "it isn't trusted"
@@ -142,13 +141,13 @@ func whyIgnored(s trust.Standing) string {
 
 // standing is how far a file of the workspace is trusted, there or in the
 // workspace that it was copied from.
-func (in Input) standing(ctx context.Context, rel string, content []byte) (trust.Standing, error) {
+func (in Input) standing(ctx context.Context, rel string, content []byte) (Standing, error) {
 	book, err := in.Trust(ctx)
 	if err != nil {
-		return trust.Unknown, err
+		return Unknown, err
 	}
 	s := book.Check(filepath.Join(in.Workspace, filepath.FromSlash(rel)), content)
-	if s != trust.Trusted && in.Origin != "" {
+	if s != Trusted && in.Origin != "" {
 		s = book.Check(filepath.Join(in.Origin, filepath.FromSlash(rel)), content)
 	}
 	return s, nil

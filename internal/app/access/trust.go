@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -31,17 +30,17 @@ type TrustShown struct {
 
 // TrustedFile is a trusted file and its current state.
 type TrustedFile struct {
-	trust.File
+	config.TrustedFile
 	Now string `json:"now"` // trusted, changed, gone
 }
 
 // GovernedFile is a file that counts only when it is trusted, as it is.
 type GovernedFile struct {
-	Path     string         `json:"path"` // in the workspace
-	Digest   belay.Digest   `json:"digest,omitempty"`
-	Standing trust.Standing `json:"standing,omitempty"` // trusted, unknown, changed
-	Brings   []Entry        `json:"brings,omitempty"`   // what counts when it is trusted
-	Problem  string         `json:"problem,omitempty"`  // why it can't be trusted
+	Path     string          `json:"path"` // in the workspace
+	Digest   belay.Digest    `json:"digest,omitempty"`
+	Standing config.Standing `json:"standing,omitempty"` // trusted, unknown, changed
+	Brings   []Entry         `json:"brings,omitempty"`   // what counts when it is trusted
+	Problem  string          `json:"problem,omitempty"`  // why it can't be trusted
 }
 
 // Entry is something that a file says.
@@ -60,12 +59,12 @@ func listTrust(ctx context.Context, c *app.Call, in *ListTrust) (*TrustShown, er
 	if err != nil {
 		return nil, err
 	}
-	book, err := trust.Read(ctx, c.Store)
+	book, err := config.ReadTrust(ctx, c.Store)
 	if err != nil {
 		return nil, err
 	}
 	out := &TrustShown{Fresh: f, Trusted: Trusted(book), Files: []GovernedFile{}}
-	for _, rel := range trust.Governed(os.DirFS(ws)) {
+	for _, rel := range config.Governed(os.DirFS(ws)) {
 		g := GovernedFile{Path: rel}
 		if seen, err := look(ctx, c, ws, rel); err != nil {
 			g.Problem = c.Clean(err.Error())
@@ -78,7 +77,7 @@ func listTrust(ctx context.Context, c *app.Call, in *ListTrust) (*TrustShown, er
 }
 
 // Trusted lists what a book says, and what became of it.
-func Trusted(book *trust.Book) []TrustedFile {
+func Trusted(book *config.TrustBook) []TrustedFile {
 	out := []TrustedFile{}
 	for _, f := range book.Files() {
 		now := "gone"
@@ -99,7 +98,7 @@ type TrustFile struct {
 
 // FileTrusted is a file that is trusted now.
 type FileTrusted struct {
-	trust.File
+	config.TrustedFile
 	Brings []Entry `json:"brings,omitempty"` // what counts therefore
 }
 
@@ -118,7 +117,7 @@ func trustFile(ctx context.Context, c *app.Call, in *TrustFile) (*FileTrusted, e
 
 // Trust records that the content of a file is trusted, if it is the one that was seen.
 func Trust(ctx context.Context, c *app.Call, in *TrustFile) (*FileTrusted, error) {
-	if !trust.Governs(in.Path) {
+	if !config.Governs(in.Path) {
 		err := belay.Errorf(belay.CodeNotGoverned, "trust means nothing to this file").At(input.Shown(in.Path)).
 			WithHint("files that count only when trusted are .belay/belay.yaml, .belay/policy.yaml and .belay/tools/*.yaml of a workspace")
 		return nil, input.At("path", err)
@@ -131,7 +130,7 @@ func Trust(ctx context.Context, c *app.Call, in *TrustFile) (*FileTrusted, error
 	if now := belay.DigestOf(seen.content); now != in.Digest {
 		return nil, input.At("digest", belay.Errorf(belay.CodeConflict, "the file has another content than the one that was seen: %s", now).At(path).WithHint("look at it again, and trust that if it is right"))
 	}
-	w := trust.Writer{Store: c.Store, Owner: store.ThisProcess(), By: c.By.String()}
+	w := config.TrustWriter{Store: c.Store, Owner: store.ThisProcess(), By: c.By.String()}
 	f, err := w.Trust(ctx, path, seen.content)
 	if err != nil {
 		return nil, err
@@ -193,7 +192,7 @@ func (r *TrustRevoked) Subject() string { return r.Path }
 
 // Distrust takes trust in a file back. The file may be gone.
 func Distrust(ctx context.Context, c *app.Call, in *RevokeTrust) (*TrustRevoked, error) {
-	w := trust.Writer{Store: c.Store, Owner: store.ThisProcess(), By: c.By.String()}
+	w := config.TrustWriter{Store: c.Store, Owner: store.ThisProcess(), By: c.By.String()}
 	had, err := w.Revoke(ctx, in.Path)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/config/trust"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
@@ -65,7 +64,7 @@ type Host struct {
 	here    *Place            // the one that was entered last: use Current
 	opened  store.Store       // the open store
 	bookMu  sync.Mutex
-	trusted *trust.Book       // as it was read: use Book
+	trusted *config.TrustBook // as it was read: use Book
 	origin  map[string]string // of worktrees: the workspace they were made of
 	hosts   config.Hosts
 }
@@ -210,7 +209,7 @@ func (h *Host) InRepository(s *session.State) {
 
 // Book is what is trusted in the store, read once per process; nothing, if there
 // is no store yet.
-func (h *Host) Book(ctx context.Context) (*trust.Book, error) {
+func (h *Host) Book(ctx context.Context) (*config.TrustBook, error) {
 	h.bookMu.Lock()
 	defer h.bookMu.Unlock()
 	if h.trusted != nil {
@@ -229,7 +228,7 @@ func (h *Host) Book(ctx context.Context) (*trust.Book, error) {
 		defer st.Close()
 	}
 	var err error
-	h.trusted, err = trust.Read(ctx, st)
+	h.trusted, err = config.ReadTrust(ctx, st)
 	return h.trusted, err
 }
 
