@@ -9,7 +9,6 @@ import (
 	"errors"
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/declared"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
@@ -109,7 +108,7 @@ func (h *Host) furnish(w *config.Workspace) (*Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := tool.NewSet(slices.Concat(h.c.Tools, declared.Tools(all, h.c.Env.Vars))...)
+	set, err := tool.NewSet(slices.Concat(h.c.Tools, declaredTools(all, h.c.Env.Vars))...)
 	return &Place{w, set}, err
 }
 

@@ -1,11 +1,4 @@
-//go:build unix
-
-// Package declared makes tools of commands that a manifest declares. It promises
-// that what runs is the declared program with the declared words, each value of
-// a call in its place and no more than a value; that only named variables of the
-// environment pass; and that such a tool is recorded, judged and ended like any
-// other that starts a program. It reads no files: package manifest does.
-package declared
+package host
 
 import (
 	"context"
@@ -25,9 +18,19 @@ const CodeUnknownEffect = "UNKNOWN_EFFECT"
 // maxStdin bounds what a program is given to read.
 const maxStdin = 4 << 20
 
-// Tool makes a tool of a declared command. environ is where variables that pass
-// come from.
-func Tool(c manifest.Command, environ []string) tool.Tool {
+// declaredTools makes a tool of each command that a manifest declares. What runs is the
+// declared program with the declared words, each value of a call in its place and no
+// more than a value; only named variables of environ pass; and such a tool is recorded,
+// judged and ended like any other that starts a program.
+func declaredTools(all []manifest.Command, environ []string) []tool.Tool {
+	out := make([]tool.Tool, 0, len(all))
+	for _, c := range all {
+		out = append(out, declaredTool(c, environ))
+	}
+	return out
+}
+
+func declaredTool(c manifest.Command, environ []string) tool.Tool {
 	t := &command{c: c, environ: environ}
 	t.set, t.err = tool.NewSet(t)
 	if len(c.Recover) > 0 {
@@ -159,12 +162,3 @@ func (t *recoverable) Recover(ctx context.Context, c tool.Call) (tool.Result, bo
 }
 
 var _ tool.Recoverer = (*recoverable)(nil)
-
-// Tools makes a tool of each.
-func Tools(all []manifest.Command, environ []string) []tool.Tool {
-	out := make([]tool.Tool, 0, len(all))
-	for _, c := range all {
-		out = append(out, Tool(c, environ))
-	}
-	return out
-}

@@ -1,6 +1,4 @@
-//go:build unix
-
-package declared_test
+package host
 
 import (
 	"strings"
@@ -8,7 +6,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/app/declared"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/tooltest"
@@ -24,7 +21,7 @@ func first(t *testing.T, text string) tool.Tool {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return declared.Tools(all, environ)[0]
+	return declaredTools(all, environ)[0]
 }
 
 func facts(b *tooltest.Bench) string {
@@ -182,7 +179,7 @@ func TestRecover(t *testing.T) {
 		exit string
 		done bool
 		code string
-	}{{"exit 0", true, "ok"}, {"exit 1", false, "ok"}, {"exit 2", false, declared.CodeUnknownEffect}, {"kill -9 $$", false, declared.CodeUnknownEffect}} {
+	}{{"exit 0", true, "ok"}, {"exit 1", false, "ok"}, {"exit 2", false, CodeUnknownEffect}, {"kill -9 $$", false, CodeUnknownEffect}} {
 		b := tooltest.NewBench(t)
 		tl := first(t, "name: t\ndescription: d\nargs: {type: object, properties: {id: {type: string}}}\nargv: [echo, \"{id}\"]\neffect: recoverable\nrecover: {argv: [sh, -c, 'echo looked for \"$1\"; "+c.exit+"', sh, \"{id}\"]}\n")
 		r, done, err := tl.(tool.Recoverer).Recover(t.Context(), b.Call(args{"id": "7"}))
