@@ -170,12 +170,11 @@ func (r *reader) scenario() (*eval.Scenario, error) {
 }
 
 // The gym compares in many-line mode.
-func (r *reader) pattern(i int, text string) *regexp.Regexp {
-	re, err := regexp.Compile("(?m)" + text)
-	if err != nil || text == "" {
+func (r *reader) pattern(i int, text string) string {
+	if _, err := regexp.Compile("(?m)" + text); err != nil || text == "" {
 		r.fail([]any{"expectations", i, "pattern"}, "%q is no pattern that can be matched here: %v", text, err)
 	}
-	return re
+	return text
 }
 
 func (r *reader) expect(i int, e expectation) eval.Expectation {
@@ -208,7 +207,7 @@ func (r *reader) expect(i int, e expectation) eval.Expectation {
 	case "patch_parses":
 		return parses(e.Patch)
 	case "max_turns":
-		return eval.Steps{Bound: eval.Bound{Most: e.Count}}
+		return eval.Steps{Bound: eval.Bound{Most: &e.Count}}
 	}
 	r.fail([]any{"expectations", i, "type"}, "there is no expectation %q", e.Type)
 	return nil
@@ -251,8 +250,8 @@ var classes = map[string]string{
 // failure is about the first call of the tool that didn't go well.
 func failure(e expectation) eval.Expectation {
 	f := eval.FailedCall{Tool: toolName(e.Name), Class: classes[e.Code], Message: e.MessageIncludes, First: true}
-	if f.Class == "" && e.Code != "" {
-		f.Codes = []string{e.Code}
+	if f.Class == "" {
+		f.Code = e.Code
 	}
 	return f
 }

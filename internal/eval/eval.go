@@ -49,24 +49,25 @@ const defaultLimit = time.Minute
 // Settings are flags of a run. What is empty is the default of an evaluation:
 // edits are accepted, exec is allowed, questions are denied.
 type Settings struct {
-	Mode       string
-	Allow      []string // nil is exec
-	Approvals  string
-	Completion string
-	MaxSteps   *int
-	MaxCalls   *int
-	MaxTime    string
-	AskTimeout string
-	Flags      []string // further ones, as they are written on a command line
+	Mode         string         `yaml:"mode"`
+	Allow        []string       `yaml:"allow"` // nil is exec
+	Approvals    string         `yaml:"approvals"`
+	Completion   string         `yaml:"completion"`
+	MaxSteps     *int           `yaml:"steps"`
+	MaxCalls     *int           `yaml:"calls"`
+	MaxTime      string         `yaml:"time"`
+	AskTimeout   string         `yaml:"askTimeout"`
+	Flags        []string       `yaml:"flags"`        // further ones, as they are written on a command line
+	OutputSchema map[string]any `yaml:"outputSchema"` // of the first run: any JSON Schema
 }
 
 // Then is a command that follows the first run.
 type Then struct {
-	Prompt   string   // gives the session more to do
-	Resume   bool     // continues with it
-	Belay    []string // or any command line; ${session} and ${action} are the last ones, ${dir} the place
-	By       string   // who gives it; eval if empty
-	Settings Settings // of Prompt and Resume; what is empty stays as it was
+	Prompt   string   `yaml:"prompt"`   // gives the session more to do
+	Resume   bool     `yaml:"resume"`   // continues with it
+	Belay    []string `yaml:"belay"`    // or any command line; ${session} and ${action} are the last ones, ${dir} the place
+	By       string   `yaml:"by"`       // who gives it; eval if empty
+	Settings Settings `yaml:"settings"` // of Prompt and Resume; what is empty stays as it was
 }
 
 // Where is a place of an evaluation: everything of one scenario is below Dir.

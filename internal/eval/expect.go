@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"regexp"
 	"slices"
 	"strconv"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"github.com/aymanbagabas/go-udiff"
+	"github.com/belay-run/belay"
 )
 
 // Expectation is one expected result of a scenario. Check returns what was
@@ -19,14 +21,100 @@ type Expectation interface {
 	Check(ctx context.Context, s *Seen) []string
 }
 
-func sorted(s []string) []string { s = slices.Clone(s); slices.Sort(s); return s }
+// An expectation is written as an object with one field, whose name is the kind.
+type expectFile struct {
+	Outcome   *Outcome    `yaml:"outcome"`
+	Code      *endCode    `yaml:"code"`
+	Reason    *Reason     `yaml:"reason"`
+	Exit      *Exit       `yaml:"exit"`
+	Exits     *exits      `yaml:"exits"`
+	Printed   *printed    `yaml:"printed"`
+	Assistant *Assistant  `yaml:"assistant"`
+	File      *File       `yaml:"file"`
+	Files     *files      `yaml:"files"`
+	Called    *Called     `yaml:"called"`
+	Failed    *FailedCall `yaml:"failed"`
+	Result    *CallResult `yaml:"result"`
+	Together  *together   `yaml:"together"`
+	Fact      *factCount  `yaml:"fact"`
+	Order     *order      `yaml:"order"`
+	Syntax    *syntax     `yaml:"syntax"`
+	Steps     *Steps      `yaml:"steps"`
+	Calls     *calls      `yaml:"calls"`
+	Took      *took       `yaml:"took"`
+	Store     *wholeStore `yaml:"store"`
+}
+
+// written is an expectation as it is written. read checks it: what can't fail is a
+// mistake.
+type written interface {
+	Expectation
+	read(r *reader, at []any, s *Scenario)
+}
+
+// expect reads one expectation.
+func (r *reader) expect(at []any, f expectFile, s *Scenario) (found Expectation) {
+	n := 0
+	for field, v := range reflect.ValueOf(f).Fields() {
+		if v.IsNil() {
+			continue
+		}
+		e := v.Interface().(written)
+		e.read(r, under(at, field.Tag.Get("yaml")), s)
+		found, n = e, n+1
+	}
+	if n != 1 {
+		r.fail(at, "an expectation is about one thing, not %d", n).WithHint("write each as an element of its own; %s", reference)
+	}
+	return found
+}
+
+func outcomes() []string {
+	names := []string{waiting}
+	for _, o := range belay.Outcomes {
+		names = append(names, string(o))
+	}
+	return names
+}
+
+func (r *reader) oneOf(at []any, v string, allowed ...string) {
+	if !slices.Contains(allowed, v) {
+		r.fail(at, "%q is none of %s", v, strings.Join(allowed, ", "))
+	}
+}
+
+// text refuses what is empty.
+func (r *reader) text(at []any, v string) {
+	if v == "" {
+		r.fail(at, "something is missing here").WithHint("%s", reference)
+	}
+}
+
+// count is how many of some things were given.
+func count(given ...bool) (n int) {
+	for _, g := range given {
+		if g {
+			n++
+		}
+	}
+	return n
+}
 
 // Text is what a text must be.
 type Text struct {
-	Equals   *string
-	Contains string
-	Lacks    string
-	Matches  *regexp.Regexp
+	Equals   *string `yaml:"equals"`
+	Contains string  `yaml:"contains"`
+	Lacks    string  `yaml:"lacks"`
+	Matches  string  `yaml:"matches"` // a regular expression, over many lines
+}
+
+func (t *Text) read(r *reader, at []any, _ *Scenario) {
+	if _, err := regexp.Compile("(?m)" + t.Matches); err != nil {
+		r.fail(under(at, "matches"), "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
+	}
+	if *t == (Text{}) {
+		r.fail(at, "it can't fail").WithHint("write one of equals, contains, lacks and matches")
+	}
 }
 
 func (t Text) check(what, got string) (failures []string) {
@@ -39,8 +127,8 @@ func (t Text) check(what, got string) (failures []string) {
 	if t.Lacks != "" && strings.Contains(got, t.Lacks) {
 		failures = append(failures, fmt.Sprintf("%s: expected not to contain %q, got:\n%s", what, t.Lacks, indent(short(got))))
 	}
-	if t.Matches != nil && !t.Matches.MatchString(got) {
-		failures = append(failures, fmt.Sprintf("%s: expected to match %s, got:\n%s", what, t.Matches, indent(short(got))))
+	if m := "(?m)" + t.Matches; t.Matches != "" && !regexp.MustCompile(m).MatchString(got) {
+		failures = append(failures, fmt.Sprintf("%s: expected to match %s, got:\n%s", what, m, indent(short(got))))
 	}
 	return failures
 }
@@ -63,39 +151,84 @@ func short(s string) string {
 	return strings.ToValidUTF8(s[:maxShown], "") + fmt.Sprintf("\n[%d bytes more]", len(s)-maxShown)
 }
 
-// Bound is how many of something there must be. Most -1 is any.
-type Bound struct{ Least, Most int }
+// Bound is how many of something there must be.
+type Bound struct {
+	Count *int `yaml:"count"` // exactly
+	Least *int `yaml:"least"`
+	Most  *int `yaml:"most"`
+}
 
-func (b Bound) check(what string, n int) []string {
-	if n >= b.Least && (b.Most < 0 || n <= b.Most) {
+// limits are the least and the most; most is -1 for any.
+func (b *Bound) limits() (least, most int) {
+	most = -1
+	if b.Least != nil {
+		least = *b.Least
+	}
+	if b.Most != nil {
+		most = *b.Most
+	}
+	if b.Count != nil {
+		least, most = *b.Count, *b.Count
+	}
+	return least, most
+}
+
+func (b *Bound) read(r *reader, at []any, _ *Scenario) {
+	least, most := b.limits()
+	switch {
+	case *b == Bound{}:
+		r.fail(at, "it can't fail").WithHint("write count, least or most")
+	case b.Count != nil && (b.Least != nil || b.Most != nil):
+		r.fail(at, "count says all that least and most could")
+	case b.Least != nil && least < 1:
+		r.fail(at, "least %d can't fail", least)
+	case b.Most != nil && most < 0 || most >= 0 && most < least || least < 0:
+		r.fail(at, "no number is at least %d and at most %d", least, most)
+	}
+}
+
+func (b *Bound) check(what string, n int) []string {
+	if least, most := b.limits(); n >= least && (most < 0 || n <= most) {
 		return nil
 	}
 	return []string{fmt.Sprintf("%s: expected %s, got %d", what, b, n)}
 }
 
 // String is the bound in words.
-func (b Bound) String() string {
-	switch {
-	case b.Most < 0:
-		return fmt.Sprintf("at least %d", b.Least)
-	case b.Least == b.Most:
-		return strconv.Itoa(b.Least)
-	case b.Least == 0:
-		return fmt.Sprintf("at most %d", b.Most)
+func (b *Bound) String() string {
+	switch least, most := b.limits(); {
+	case most < 0:
+		return fmt.Sprintf("at least %d", least)
+	case least == most:
+		return strconv.Itoa(least)
+	case least == 0:
+		return fmt.Sprintf("at most %d", most)
+	default:
+		return fmt.Sprintf("%d to %d", least, most)
 	}
-	return fmt.Sprintf("%d to %d", b.Least, b.Most)
 }
 
-// took bounds the time of a scenario; 0 is no bound.
-type took struct{ Least, Most time.Duration }
+// took bounds the time of a scenario.
+type took struct {
+	Least string `yaml:"least"`
+	Most  string `yaml:"most"`
+
+	least, most time.Duration // 0 is no bound
+}
+
+func (e *took) read(r *reader, at []any, _ *Scenario) {
+	if e.least, e.most = r.duration(at, e.Least), r.duration(at, e.Most); e.least+e.most == 0 {
+		r.fail(at, "it can't fail").WithHint("write most: 5s")
+	}
+}
 
 // Check compares the time.
 func (e took) Check(_ context.Context, s *Seen) (failures []string) {
-	if s.Took < e.Least {
-		failures = append(failures, fmt.Sprintf("time: expected at least %s, got %s", e.Least, s.Took.Round(time.Millisecond)))
+	if s.Took < e.least {
+		failures = append(failures, fmt.Sprintf("time: expected at least %s, got %s", e.least, s.Took.Round(time.Millisecond)))
 	}
-	if e.Most > 0 && s.Took > e.Most {
-		failures = append(failures, fmt.Sprintf("time: expected at most %s, got %s", e.Most, s.Took.Round(time.Millisecond)))
+	if e.most > 0 && s.Took > e.most {
+		failures = append(failures, fmt.Sprintf("time: expected at most %s, got %s", e.most, s.Took.Round(time.Millisecond)))
 	}
 	return failures
 }

@@ -13,27 +13,22 @@ import (
 
 // Fact is a condition on facts: a type, and values that the payload must have.
 type Fact struct {
-	Type  string
-	Where map[string]any // field → value; see has
+	Type  string         `yaml:"fact"`
+	Where map[string]any `yaml:"where"` // field → value, any of JSON; see has
 }
 
-type factFile struct {
-	Fact  string         `yaml:"fact"`
-	Where map[string]any `yaml:"where"` // any JSON values
-}
-
-func (r *reader) fact(at []any, f factFile) Fact {
+func (r *reader) fact(at []any, f Fact) Fact {
 	switch {
-	case f.Fact == "":
+	case f.Type == "":
 		r.fail(at, "a fact has a type").WithHint("write fact: turn.completed; docs/events.md lists the types")
-	case !knownFact(f.Fact):
-		r.fail(under(at, "fact"), "there is no fact %q", f.Fact).WithHint("docs/events.md lists the types")
+	case !knownFact(f.Type):
+		r.fail(under(at, "fact"), "there is no fact %q", f.Type).WithHint("docs/events.md lists the types")
 	}
 	where, ok := plain(f.Where).(map[string]any)
 	if !ok {
 		r.fail(under(at, "where"), "it has no JSON form")
 	}
-	return Fact{f.Fact, where}
+	return Fact{f.Type, where}
 }
 
 func knownFact(name string) bool {

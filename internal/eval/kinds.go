@@ -14,6 +14,8 @@ import (
 // Outcome is how the last turn must have ended.
 type Outcome string
 
+func (e *Outcome) read(r *reader, at []any, _ *Scenario) { r.oneOf(at, string(*e), outcomes()...) }
+
 // Check compares the outcome.
 func (e Outcome) Check(_ context.Context, s *Seen) []string {
 	outcome, code, reason := s.End()
@@ -29,6 +31,8 @@ func (e Outcome) Check(_ context.Context, s *Seen) []string {
 // endCode is the code with which the last turn must have failed.
 type endCode string
 
+func (e *endCode) read(r *reader, at []any, _ *Scenario) { r.text(at, string(*e)) }
+
 // Check compares the code.
 func (e endCode) Check(_ context.Context, s *Seen) []string {
 	outcome, code, reason := s.End()
@@ -39,7 +43,9 @@ func (e endCode) Check(_ context.Context, s *Seen) []string {
 }
 
 // Reason is why the last turn must have failed.
-type Reason struct{ Text }
+type Reason struct {
+	Text `yaml:",inline"`
+}
 
 // Check compares the reason.
 func (e Reason) Check(_ context.Context, s *Seen) []string {
@@ -49,6 +55,8 @@ func (e Reason) Check(_ context.Context, s *Seen) []string {
 
 // Exit is the last command's exit code.
 type Exit int
+
+func (*Exit) read(*reader, []any, *Scenario) {}
 
 // Check compares the code.
 func (e Exit) Check(_ context.Context, s *Seen) []string {
@@ -61,6 +69,12 @@ func (e Exit) Check(_ context.Context, s *Seen) []string {
 // exits are the exit codes of all commands.
 type exits []int
 
+func (e *exits) read(r *reader, at []any, s *Scenario) {
+	if want := 1 + len(s.Then); len(*e) != want {
+		r.fail(at, "there are %d commands, so there are %d exit codes", want, want)
+	}
+}
+
 // Check compares the codes.
 func (e exits) Check(_ context.Context, s *Seen) []string {
 	if !slices.Equal(s.Exits, e) {
@@ -70,7 +84,9 @@ func (e exits) Check(_ context.Context, s *Seen) []string {
 }
 
 // printed is what the last command printed.
-type printed struct{ Text }
+type printed struct {
+	Text `yaml:",inline"`
+}
 
 // Check compares the text.
 func (e printed) Check(_ context.Context, s *Seen) []string {
@@ -78,21 +94,48 @@ func (e printed) Check(_ context.Context, s *Seen) []string {
 }
 
 // Assistant is what the model said, all answers with a newline between them.
-type Assistant struct{ Text }
+type Assistant struct {
+	Text `yaml:",inline"`
+}
 
 // Check compares the text.
 func (e Assistant) Check(_ context.Context, s *Seen) []string {
 	return e.check("what the model said", s.Said)
 }
 
-// File is a file's content.
+// File is a file's content. Without a text it is absent, or as it was before.
 type File struct {
-	Path string
-	Text
+	Path      string `yaml:"path"`
+	Text      `yaml:",inline"`
+	Absent    bool `yaml:"absent"`
+	Unchanged bool `yaml:"unchanged"`
 }
 
-// Check compares the content.
+func (e *File) read(r *reader, at []any, s *Scenario) {
+	r.filePath(under(at, "path"), e.Path)
+	if count(e.Absent, e.Unchanged, e.Text != Text{}) != 1 {
+		r.fail(at, "a file is absent, unchanged, or has a content").WithHint("write one of absent: true, unchanged: true, equals, contains, lacks and matches")
+		return
+	}
+	switch was, ok := s.Files[e.Path]; {
+	case e.Unchanged && !ok:
+		r.fail(under(at, "path"), "%s isn't among the files of the setup, so it can't be unchanged", e.Path)
+	case e.Unchanged:
+		e.Equals = &was
+	case !e.Absent:
+		e.Text.read(r, at, s)
+	}
+}
+
+// Check compares the content, or looks for the file.
 func (e File) Check(_ context.Context, s *Seen) []string {
+	if e.Absent {
+		content, there, err := s.File(e.Path)
+		if err != nil || there {
+			return []string{fmt.Sprintf("file %s: expected to be absent, got:\n%s", e.Path, indent(short(content)))}
+		}
+		return nil
+	}
 	content, failure := s.need(e.Path)
 	if failure != nil {
 		return failure
@@ -100,20 +143,10 @@ func (e File) Check(_ context.Context, s *Seen) []string {
 	return e.check("file "+e.Path, content)
 }
 
-// absent is a file that must not exist.
-type absent string
-
-// Check looks for the file.
-func (e absent) Check(_ context.Context, s *Seen) []string {
-	content, there, err := s.File(string(e))
-	if err != nil || there {
-		return []string{fmt.Sprintf("file %s: expected to be absent, got:\n%s", e, indent(short(content)))}
-	}
-	return nil
-}
-
 // files are all files of the workspace, sorted.
 type files []string
+
+func (e *files) read(*reader, []any, *Scenario) { slices.Sort(*e) }
 
 // Check compares the names.
 func (e files) Check(_ context.Context, s *Seen) []string {
@@ -129,10 +162,18 @@ func (e files) Check(_ context.Context, s *Seen) []string {
 
 // Called is a call that the model must have made, of a tool that exists.
 type Called struct {
-	Tool  string
-	Times *int           // nil is at least once
-	Args  map[string]any // that it had among its arguments
-	Good  *bool          // whether it went well; nil is either
+	Tool  string         `yaml:"tool"`
+	Times *int           `yaml:"times"` // nil is at least once
+	Args  map[string]any `yaml:"args"`  // that it had among its arguments: any JSON values
+	Good  *bool          `yaml:"good"`  // whether it went well; nil is either
+}
+
+func (e *Called) read(r *reader, at []any, _ *Scenario) {
+	r.text(under(at, "tool"), e.Tool)
+	e.Args, _ = plain(e.Args).(map[string]any)
+	if e.Times != nil && *e.Times < 0 {
+		r.fail(under(at, "times"), "%d is no number from 0", *e.Times)
+	}
 }
 
 // Check counts the calls.
@@ -187,16 +228,18 @@ func (s *Seen) callList() string {
 // FailedCall is a call that must have failed, been denied or be lost. What is
 // empty may be anything.
 type FailedCall struct {
-	Tool    string
-	Class   string   // of the problem
-	Codes   []string // one of them
-	Message string   // that it contains
-	Times   *int     // nil is at least once
-	First   bool     // it must be the first of the tool's calls that didn't go well
+	Tool    string `yaml:"tool"`
+	Class   string `yaml:"class"` // of the problem
+	Code    string `yaml:"code"`
+	Message string `yaml:"message"` // that it contains
+	Times   *int   `yaml:"times"`   // nil is at least once
+	First   bool   `yaml:"-"`       // it must be the first of the tool's calls that didn't go well
 }
 
+func (e *FailedCall) read(r *reader, at []any, _ *Scenario) { r.text(under(at, "tool"), e.Tool) }
+
 func (e FailedCall) holds(p *event.Problem) bool {
-	return p != nil && (e.Class == "" || e.Class == p.Class) && (len(e.Codes) == 0 || slices.Contains(e.Codes, p.Code)) && strings.Contains(p.Message, e.Message)
+	return p != nil && (e.Class == "" || e.Class == p.Class) && (e.Code == "" || e.Code == p.Code) && strings.Contains(p.Message, e.Message)
 }
 
 // Check looks for the call.
@@ -217,8 +260,8 @@ func (e FailedCall) Check(_ context.Context, s *Seen) []string {
 		return nil
 	}
 	what := "a failed call of " + e.Tool
-	if len(e.Codes) > 0 {
-		what += ", code " + strings.Join(e.Codes, " or ")
+	if e.Code != "" {
+		what += ", code " + e.Code
 	}
 	if e.Class != "" {
 		what += ", class " + e.Class
@@ -235,9 +278,15 @@ func (e FailedCall) Check(_ context.Context, s *Seen) []string {
 
 // CallResult is what the model must have read of a call that went well.
 type CallResult struct {
-	Tool string
-	Nth  int // of the tool's calls that went well, from 1
-	Text
+	Tool string `yaml:"tool"`
+	Nth  int    `yaml:"nth"` // of the tool's calls that went well, from 1
+	Text `yaml:",inline"`
+}
+
+func (e *CallResult) read(r *reader, at []any, s *Scenario) {
+	r.text(at, e.Tool)
+	e.Nth = max(e.Nth, 1)
+	e.Text.read(r, at, s)
 }
 
 // Check compares the text.
@@ -256,8 +305,16 @@ func (e CallResult) Check(_ context.Context, s *Seen) []string {
 
 // together is how many calls of a tool must have been out at the same time, at most.
 type together struct {
-	Tool string
-	Bound
+	Tool  string `yaml:"tool"`
+	Least *int   `yaml:"least"`
+	Most  *int   `yaml:"most"`
+}
+
+func (e *together) bound() *Bound { return &Bound{Least: e.Least, Most: e.Most} }
+
+func (e *together) read(r *reader, at []any, s *Scenario) {
+	r.text(at, e.Tool)
+	e.bound().read(r, at, s)
 }
 
 // Check follows the log.
@@ -274,18 +331,28 @@ func (e together) Check(_ context.Context, s *Seen) []string {
 		}
 		most = max(most, len(out))
 	}
-	return e.check("calls of "+e.Tool+" at the same time", most)
+	return e.bound().check("calls of "+e.Tool+" at the same time", most)
 }
 
 // factCount is how many facts must meet a condition.
 type factCount struct {
-	Fact
-	Bound
+	Type  string         `yaml:"type"`
+	Where map[string]any `yaml:"where"` // any JSON values
+	Bound `yaml:",inline"`
+}
+
+func (e *factCount) read(r *reader, at []any, s *Scenario) {
+	e.Where = r.fact(at, Fact{e.Type, e.Where}).Where
+	if e.Bound == (Bound{}) {
+		e.Least = new(1)
+	}
+	e.Bound.read(r, at, s)
 }
 
 // Check counts the facts.
 func (e factCount) Check(_ context.Context, s *Seen) []string {
-	failures := e.check("facts "+e.Fact.String(), s.Count(e.Fact))
+	f := Fact{e.Type, e.Where}
+	failures := e.check("facts "+f.String(), s.Count(f))
 	if len(failures) > 0 {
 		failures[0] += s.ofType(e.Type)
 	}
@@ -310,6 +377,15 @@ func (s *Seen) ofType(name string) string {
 // order is facts that must have come one after the other; others may be between.
 type order []Fact
 
+func (e *order) read(r *reader, at []any, _ *Scenario) {
+	for i, f := range *e {
+		(*e)[i] = r.fact(under(at, i), f)
+	}
+	if len(*e) == 0 {
+		r.fail(at, "an order of nothing can't fail")
+	}
+}
+
 // Check follows the log.
 func (e order) Check(_ context.Context, s *Seen) []string {
 	next := 0
@@ -333,7 +409,9 @@ func (e order) Check(_ context.Context, s *Seen) []string {
 }
 
 // Steps is how many steps the model took: requests, each with all its attempts.
-type Steps struct{ Bound }
+type Steps struct {
+	Bound `yaml:",inline"`
+}
 
 // Check counts the steps.
 func (e Steps) Check(_ context.Context, s *Seen) []string {
@@ -342,13 +420,17 @@ func (e Steps) Check(_ context.Context, s *Seen) []string {
 }
 
 // calls is how many calls the model made.
-type calls struct{ Bound }
+type calls struct {
+	Bound `yaml:",inline"`
+}
 
 // Check counts the calls.
 func (e calls) Check(_ context.Context, s *Seen) []string { return e.check("calls", len(s.Calls)) }
 
 // wholeStore is a store that belay verify finds whole.
-type wholeStore struct{}
+type wholeStore string
+
+func (e *wholeStore) read(r *reader, at []any, _ *Scenario) { r.oneOf(at, string(*e), "whole") }
 
 // Check runs belay verify.
 func (wholeStore) Check(ctx context.Context, s *Seen) []string {
@@ -366,7 +448,7 @@ func (p *play) hints(s *Seen) []string {
 		return []string{fmt.Sprintf("by the way: the last command exited with %d and printed:\n%s", exit, indent(short(p.last)))}
 	}
 	outcome, code, reason := s.End()
-	judged := slices.ContainsFunc(p.s.Expect, func(e Expectation) bool { _, ok := e.(Outcome); return ok })
+	judged := slices.ContainsFunc(p.s.Expect, func(e Expectation) bool { _, ok := e.(*Outcome); return ok })
 	if code == "" || judged {
 		return nil
 	}

@@ -1,6 +1,7 @@
 package eval
 
 import (
+	"cmp"
 	"context"
 	"os"
 	"path/filepath"
@@ -16,87 +17,70 @@ import (
 // after it is durable and before anything follows from it, or right before it
 // would be written. So it comes at the same moment in every run.
 type Meanwhile struct {
-	At     Fact
-	Before bool
-	Nth    int // which of the facts that meet the condition, from 1
+	After  *Fact `yaml:"after"`
+	Before *Fact `yaml:"before"`
+	Nth    int   `yaml:"nth"` // which of the facts that meet the condition, from 1
 
-	Write     map[string]string // files of the workspace change from outside
-	Remove    []string          // or removes them
-	Answer    *Answer           // the question that the fact asks is answered
-	Interrupt bool              // the turn is interrupted
-	Crash     bool              // the process dies
+	Write     map[string]string `yaml:"write"`     // files of the workspace change from outside
+	Remove    []string          `yaml:"remove"`    // or are removed
+	Answer    *Answer           `yaml:"answer"`    // the question that the fact asks is answered
+	Interrupt bool              `yaml:"interrupt"` // the turn is interrupted
+	Crash     bool              `yaml:"crash"`     // the process dies
 }
 
 // Answer is how a person answers a question.
 type Answer struct {
-	By       string // eval-user if empty
-	Decision string // allow, deny or answer
-	Session  bool   // allows the tool for the session
-	Text     string
+	By      string  `yaml:"by"` // eval-user if empty
+	Allow   bool    `yaml:"allow"`
+	Session bool    `yaml:"session"` // allows the tool for the session
+	Deny    *string `yaml:"deny"`    // with a reason
+	Answer  string  `yaml:"answer"`  // to a question of the model
 }
-
-type (
-	meanwhileFile struct {
-		After     *factFile         `yaml:"after"`
-		Before    *factFile         `yaml:"before"`
-		Nth       int               `yaml:"nth"`
-		Write     map[string]string `yaml:"write"`
-		Remove    []string          `yaml:"remove"`
-		Answer    *answerFile       `yaml:"answer"`
-		Interrupt bool              `yaml:"interrupt"`
-		Crash     bool              `yaml:"crash"`
-	}
-	answerFile struct {
-		By      string  `yaml:"by"`
-		Allow   bool    `yaml:"allow"`
-		Session bool    `yaml:"session"`
-		Deny    *string `yaml:"deny"`
-		Answer  string  `yaml:"answer"`
-	}
-)
 
 const askFact = "action.required"
 
-func (r *reader) meanwhile(s *Scenario, f scenarioFile) {
-	for i, a := range f.Answers {
-		answer := r.answer([]any{"answers", i}, a)
-		s.Meanwhile = append(s.Meanwhile, Meanwhile{At: Fact{Type: askFact}, Nth: i + 1, Answer: &answer})
+// meanwhile checks what is to happen. Answers of the scenario come one for each
+// question.
+func (r *reader) meanwhile(s *Scenario, answers []Answer, others []Meanwhile) {
+	for i := range answers {
+		r.answer([]any{"answers", i}, &answers[i])
+		s.Meanwhile = append(s.Meanwhile, Meanwhile{After: &Fact{Type: askFact}, Nth: i + 1, Answer: &answers[i]})
 	}
-	for i, m := range f.Meanwhile {
-		s.Meanwhile = append(s.Meanwhile, r.moment([]any{"meanwhile", i}, m))
+	for i := range others {
+		r.moment([]any{"meanwhile", i}, &others[i])
 	}
+	s.Meanwhile = append(s.Meanwhile, others...)
 }
 
-func (r *reader) moment(at []any, f meanwhileFile) Meanwhile {
-	m := Meanwhile{Nth: max(f.Nth, 1), Write: f.Write, Remove: f.Remove, Interrupt: f.Interrupt, Crash: f.Crash}
-	switch {
-	case f.After != nil && f.Before == nil:
-		m.At = r.fact(under(at, "after"), *f.After)
-	case f.Before != nil && f.After == nil:
-		m.At, m.Before = r.fact(under(at, "before"), *f.Before), true
-	default:
+func (r *reader) moment(at []any, m *Meanwhile) {
+	if (m.After == nil) == (m.Before == nil) {
 		r.fail(at, "it happens after a fact or before one").WithHint("write after: {fact: tool.started}")
 	}
-	if f.Nth < 0 {
-		r.fail(under(at, "nth"), "%d is no number from 1", f.Nth)
+	if m.After != nil {
+		*m.After = r.fact(under(at, "after"), *m.After)
 	}
-	if f.Answer != nil {
-		answer := r.answer(under(at, "answer"), *f.Answer)
-		m.Answer = &answer
-		if m.At.Type != askFact || m.Before {
+	if m.Before != nil {
+		*m.Before = r.fact(under(at, "before"), *m.Before)
+	}
+	if m.Nth < 0 {
+		r.fail(under(at, "nth"), "%d is no number from 1", m.Nth)
+	}
+	m.Nth = max(m.Nth, 1)
+	if m.Answer != nil {
+		r.answer(under(at, "answer"), m.Answer)
+		if m.After == nil || m.After.Type != askFact {
 			r.fail(under(at, "answer"), "an answer comes after %s", askFact)
 		}
 	}
-	for p := range f.Write {
+	for p := range m.Write {
 		r.filePath(under(at, "write", p), p)
 	}
-	for i, p := range f.Remove {
+	for i, p := range m.Remove {
 		r.filePath(under(at, "remove", i), p)
 	}
 	if len(m.Write) == 0 && len(m.Remove) == 0 && m.Answer == nil && !m.Interrupt && !m.Crash {
 		r.fail(at, "nothing happens").WithHint("write one of write, remove, answer, interrupt and crash")
 	}
-	return m
 }
 
 func (r *reader) filePath(at []any, p string) {
@@ -105,27 +89,30 @@ func (r *reader) filePath(at []any, p string) {
 	}
 }
 
-func (r *reader) answer(at []any, f answerFile) Answer {
-	a := Answer{By: f.By, Session: f.Session}
-	n := 0
-	if f.Allow {
-		a.Decision, n = "allow", n+1
-	}
-	if f.Deny != nil {
-		a.Decision, a.Text, n = "deny", *f.Deny, n+1
-	}
-	if f.Answer != "" {
-		a.Decision, a.Text, n = "answer", f.Answer, n+1
-	}
+func (r *reader) answer(at []any, a *Answer) {
 	switch {
-	case n != 1:
+	case count(a.Allow, a.Deny != nil, a.Answer != "") != 1:
 		r.fail(at, "an answer is one of allow, deny and answer").WithHint("write {allow: true}, {deny: WHY} or {answer: TEXT}")
-	case f.Session && !f.Allow:
+	case a.Session && !a.Allow:
 		r.fail(at, "only allow can be for the session")
-	case f.By != "" && belay.CheckID("user", f.By) != nil:
-		r.fail(under(at, "by"), "%q is no name of a person", f.By)
+	case a.By != "" && belay.CheckID("user", a.By) != nil:
+		r.fail(under(at, "by"), "%q is no name of a person", a.By)
 	}
-	return a
+}
+
+// command is the answer as a command.
+func (a *Answer) command(id belay.ActionID) belay.RespondAction {
+	c := belay.RespondAction{Action: id, Decision: "answer", Scope: "once", Message: a.Answer}
+	if a.Allow {
+		c.Decision = "allow"
+	}
+	if a.Session {
+		c.Scope = "session"
+	}
+	if a.Deny != nil {
+		c.Decision, c.Message = "deny", *a.Deny
+	}
+	return c
 }
 
 // errDied is what a store says to a process that has died.
@@ -165,7 +152,7 @@ func (s *stage) missed() (conditions []Fact) {
 	defer s.mu.Unlock()
 	for _, m := range s.moments {
 		if !m.done {
-			conditions = append(conditions, m.At)
+			conditions = append(conditions, *cmp.Or(m.After, m.Before))
 		}
 	}
 	return conditions
@@ -197,7 +184,11 @@ func (s *stage) at(ctx context.Context, st store.Store, b store.Batch, before bo
 			}
 		}
 		for _, m := range s.moments {
-			if m.Before != before || m.done || !m.At.holds(e) {
+			at := m.After
+			if before {
+				at = m.Before
+			}
+			if at == nil || m.done || !at.holds(e) {
 				continue
 			}
 			if m.seen++; m.seen < m.Nth {
@@ -231,11 +222,7 @@ func (s *stage) happen(ctx context.Context, st store.Store, m Meanwhile, e event
 		return nil
 	}
 	if a := m.Answer; a != nil {
-		scope := "once"
-		if a.Session {
-			scope = "session"
-		}
-		return s.order(ctx, st, e, a.By, belay.RespondAction{Action: e.IDs.Action, Decision: a.Decision, Scope: scope, Message: a.Text})
+		return s.order(ctx, st, e, a.By, a.command(e.IDs.Action))
 	}
 	if m.Interrupt {
 		return s.order(ctx, st, e, "", belay.InterruptTurn{Reason: "interrupted by the scenario"})
@@ -245,10 +232,7 @@ func (s *stage) happen(ctx context.Context, st store.Store, m Meanwhile, e event
 
 // order gives a command as another person, for the stream of a fact's thread.
 func (s *stage) order(ctx context.Context, st store.Store, e event.Envelope, by string, c belay.Command) error {
-	if by == "" {
-		by = "eval-user"
-	}
-	return st.Enqueue(ctx, belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "user:" + by, Time: s.now().UTC(),
+	return st.Enqueue(ctx, belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "user:" + cmp.Or(by, "eval-user"), Time: s.now().UTC(),
 		Session: e.IDs.Session, Stream: e.IDs.Thread.Stream(), Command: c})
 }
 

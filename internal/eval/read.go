@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"maps"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -19,42 +18,23 @@ import (
 // The file as it is written.
 type (
 	scenarioFile struct {
-		ID        string          `yaml:"id"`
-		Title     string          `yaml:"title"`
-		Category  string          `yaml:"category"`
-		Tags      []string        `yaml:"tags"`
-		Prompt    string          `yaml:"prompt"`
-		Setup     setupFile       `yaml:"setup"`
-		Script    map[string]any  `yaml:"script"` // read by package scripted
-		Settings  settingsFile    `yaml:"settings"`
-		Answers   []answerFile    `yaml:"answers"`
-		Meanwhile []meanwhileFile `yaml:"meanwhile"`
-		Then      []thenFile      `yaml:"then"`
-		Expect    []expectFile    `yaml:"expect"`
-		Limit     string          `yaml:"limit"`
+		ID        string         `yaml:"id"`
+		Title     string         `yaml:"title"`
+		Category  string         `yaml:"category"`
+		Tags      []string       `yaml:"tags"`
+		Prompt    string         `yaml:"prompt"`
+		Setup     setupFile      `yaml:"setup"`
+		Script    map[string]any `yaml:"script"` // read by package scripted
+		Settings  Settings       `yaml:"settings"`
+		Answers   []Answer       `yaml:"answers"`
+		Meanwhile []Meanwhile    `yaml:"meanwhile"`
+		Then      []Then         `yaml:"then"`
+		Expect    []expectFile   `yaml:"expect"`
+		Limit     string         `yaml:"limit"`
 	}
 	setupFile struct {
 		Files    map[string]string `yaml:"files"`
 		Commands [][]string        `yaml:"commands"`
-	}
-	settingsFile struct {
-		Mode         string         `yaml:"mode"`
-		Allow        *[]string      `yaml:"allow"`
-		Approvals    string         `yaml:"approvals"`
-		Completion   string         `yaml:"completion"`
-		Steps        *int           `yaml:"steps"`
-		Calls        *int           `yaml:"calls"`
-		Time         string         `yaml:"time"`
-		AskTimeout   string         `yaml:"askTimeout"`
-		Flags        []string       `yaml:"flags"`
-		OutputSchema map[string]any `yaml:"outputSchema"` // any JSON Schema
-	}
-	thenFile struct {
-		Prompt   string       `yaml:"prompt"`
-		Resume   bool         `yaml:"resume"`
-		Belay    []string     `yaml:"belay"`
-		By       string       `yaml:"by"`
-		Settings settingsFile `yaml:"settings"`
 	}
 )
 
@@ -117,7 +97,7 @@ func (r *reader) scenario() (*Scenario, error) {
 		return nil, err
 	}
 	s := &Scenario{File: r.Name, Line: strictyaml.Line(r.root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
-		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands}
+		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands, Settings: f.Settings, Then: f.Then}
 	switch {
 	case !isID(f.ID):
 		r.fail([]any{"id"}, "a scenario needs an id of letters, digits, dots, - and _").WithHint("write id: NAME")
@@ -129,15 +109,15 @@ func (r *reader) scenario() (*Scenario, error) {
 		r.fail([]any{"expect"}, "a scenario that expects nothing can't fail").WithHint("write expect: with the expected results; %s", reference)
 	}
 	r.setup(f.Setup)
-	s.Settings = r.settings([]any{"settings"}, f.Settings)
+	r.settings([]any{"settings"}, f.Settings)
 	s.Schema = r.json([]any{"settings", "outputSchema"}, f.Settings.OutputSchema)
 	s.Limit = r.duration([]any{"limit"}, f.Limit)
 	if len(f.Answers) > 0 && s.Settings.Approvals == "" {
 		s.Settings.Approvals = string(belay.ApprovalsWait)
 	}
-	r.meanwhile(s, f)
-	for i, t := range f.Then {
-		s.Then = append(s.Then, r.then([]any{"then", i}, t))
+	r.meanwhile(s, f.Answers, f.Meanwhile)
+	for i := range s.Then {
+		r.then([]any{"then", i}, &s.Then[i])
 	}
 	for i, e := range f.Expect {
 		s.Expect = append(s.Expect, r.expect([]any{"expect", i}, e, s))
@@ -197,34 +177,23 @@ func inside(p string) bool {
 	return p != "" && p != "." && p == path.Clean(p) && !path.IsAbs(p) && p != ".." && !strings.HasPrefix(p, "../") && !strings.ContainsRune(p, 0)
 }
 
-func (r *reader) settings(at []any, f settingsFile) Settings {
-	s := Settings{Mode: f.Mode, Approvals: f.Approvals, Completion: f.Completion, MaxSteps: f.Steps, MaxCalls: f.Calls, MaxTime: f.Time, AskTimeout: f.AskTimeout, Flags: f.Flags}
-	for i, flag := range f.Flags {
+func (r *reader) settings(at []any, s Settings) {
+	for i, flag := range s.Flags {
 		if !strings.HasPrefix(flag, "--") {
 			r.fail(under(at, "flags", i), "%q is no flag", flag).WithHint("write it with its value: --title=TEXT")
 		}
 	}
-	if f.Allow != nil {
-		s.Allow = append([]string{}, *f.Allow...)
-	}
-	return s
 }
 
-func (r *reader) then(at []any, f thenFile) Then {
-	t := Then{Prompt: strings.TrimSpace(f.Prompt), Resume: f.Resume, Belay: f.Belay, By: f.By, Settings: r.settings(at, f.Settings)}
-	n := 0
-	for _, given := range []bool{t.Prompt != "", t.Resume, len(t.Belay) > 0} {
-		if given {
-			n++
-		}
-	}
-	if n != 1 {
+func (r *reader) then(at []any, t *Then) {
+	t.Prompt = strings.TrimSpace(t.Prompt)
+	r.settings(at, t.Settings)
+	if count(t.Prompt != "", t.Resume, len(t.Belay) > 0) != 1 {
 		r.fail(at, "what follows is one of prompt, resume and belay").WithHint("write resume: true, prompt: TEXT or belay: [verify]")
 	}
-	if f.Settings.OutputSchema != nil {
+	if t.Settings.OutputSchema != nil {
 		r.fail(under(at, "settings"), "an output schema is set for the first run")
 	}
-	return t
 }
 
 func (r *reader) duration(at []any, text string) time.Duration {
@@ -236,15 +205,4 @@ func (r *reader) duration(at []any, text string) time.Duration {
 		r.fail(at, "%q is no duration between 0 and 1h", text).WithHint("write a number with a unit, as in 250ms or 2s")
 	}
 	return d
-}
-
-func (r *reader) pattern(at []any, text string) *regexp.Regexp {
-	if text == "" {
-		return nil
-	}
-	re, err := regexp.Compile("(?m)" + text)
-	if err != nil {
-		r.fail(at, "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
-	}
-	return re
 }

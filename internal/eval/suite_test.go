@@ -67,13 +67,13 @@ func TestTheSuiteCovers(t *testing.T) {
 	for _, s := range all {
 		for _, e := range s.Expect {
 			switch e := e.(type) {
-			case eval.Outcome:
-				outcomes[string(e)] = true
-			case eval.Called:
+			case *eval.Outcome:
+				outcomes[string(*e)] = true
+			case *eval.Called:
 				tools[e.Tool] = true
-			case eval.FailedCall:
+			case *eval.FailedCall:
 				tools[e.Tool] = true
-			case eval.CallResult:
+			case *eval.CallResult:
 				tools[e.Tool] = true
 			}
 		}

@@ -14,6 +14,13 @@ import (
 // syntax is a file that must be without syntax errors.
 type syntax string
 
+func (e *syntax) read(r *reader, at []any, _ *Scenario) {
+	r.filePath(at, string(*e))
+	if !canParse(string(*e)) {
+		r.fail(at, "there is no parser for %s", *e).WithHint("known are .go and .json")
+	}
+}
+
 // Check parses the file.
 func (e syntax) Check(_ context.Context, s *Seen) []string {
 	content, failure := s.need(string(e))
