@@ -3,6 +3,7 @@ package client
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"io"
 	"iter"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/lib/sse"
 )
 
 // Types of events of a stream that are no facts.
@@ -172,29 +174,32 @@ func (s *follower) connect(ctx context.Context) (over bool, err error) {
 	if media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type")); media != "text/event-stream" {
 		return false, belay.Errorf(belay.CodeUsage, "%s is no stream", s.path)
 	}
-	return s.events(newDecoder(alive{resp.Body, quiet}))
+	return s.events(sse.NewReader(alive{resp.Body, quiet}, maxEvent))
 }
 
+// maxEvent bounds one event of a stream, in bytes.
+const maxEvent = 8 << 20
+
 // events hands over what comes.
-func (s *follower) events(d *decoder) (over bool, err error) {
-	d.id = s.cursor
+func (s *follower) events(r *sse.Reader) (over bool, err error) {
+	r.ID = s.cursor
 	for {
-		f, err := d.next()
-		s.wish = d.retry
-		if belay.CodeOf(err) == belay.CodeTooLarge {
-			return false, err
-		}
-		if err != nil {
+		e, err := r.Next()
+		s.wish = r.Retry
+		switch {
+		case errors.Is(err, sse.ErrTooLong):
+			return false, belay.Errorf(belay.CodeTooLarge, "an event of the stream has more than %d bytes", maxEvent)
+		case err != nil:
 			return false, unreachable(err)
 		}
 		s.got = true
-		if f.kind == typeEnd {
+		if e.Name == typeEnd {
 			return true, nil
 		}
-		if !s.yield(Event{Type: f.kind, Cursor: f.id, Data: json.RawMessage(f.data)}, nil) {
+		if !s.yield(Event{Type: e.Name, Cursor: r.ID, Data: e.Data}, nil) {
 			return true, nil
 		}
-		if s.cursor = f.id; f.kind == TypeDeleted {
+		if s.cursor = r.ID; e.Name == TypeDeleted {
 			return true, nil
 		}
 	}

@@ -3,8 +3,6 @@ package anthropic
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -55,17 +53,19 @@ type usage struct {
 // decoder turns events into chunks. Text flows, thinking blocks are kept until
 // they end, and calls until it is known whether the answer was cut off.
 type decoder struct {
-	wire.Out
-	end     *wire.Endpoint
+	*wire.Out
 	dialect string
 	open    map[int]*part
 	said    int // bytes of text so far
-	held    int // bytes of calls and thinking so far
 	calls   []*model.Call
-	ids     map[string]bool   // of the calls
 	between []json.RawMessage // thinking after a call, which goes with the next one
 	tokens  [5]int64          // input, output, read, write, thinking
 	stop    string
+}
+
+func newDecoder(out *wire.Out, dialect string) *decoder {
+	out.Limit = maxHeld
+	return &decoder{Out: out, dialect: dialect, open: map[int]*part{}}
 }
 
 // part is a block that hasn't ended.
@@ -83,41 +83,15 @@ const maxHeld = 8 << 20
 // blockCost is what a block without content costs of that.
 const blockCost = 256
 
-// read yields until the stream's end. One that breaks off before its stop reason
-// is yielded as an error; one that has it is whole.
-func (d *decoder) read(r io.Reader) {
-	for ev, err := range wire.Events(r) {
-		switch {
-		case err != nil && d.stop == "":
-			d.Fail(err)
-			return
-		case err != nil:
-			d.finish()
-			return
-		}
-		if over := d.event(ev.Data); d.Over {
-			return
-		} else if over {
-			break
-		}
-	}
-	d.finish()
-}
-
-// event takes one event; it reports whether it was the last.
-func (d *decoder) event(data []byte) (over bool) {
-	var e event
-	if err := json.Unmarshal(data, &e); err != nil {
-		d.broken("GARBAGE", fmt.Sprintf("the answer has something in it that is no JSON: %.80q", d.end.Clean(string(data))))
-		return false
-	}
+// Take takes an event. Ping, and what is new, says nothing.
+func (d *decoder) Take(e *event, data []byte) {
 	switch e.Type {
 	case "message_start":
 		d.count(&e.Message.Usage)
 	case "content_block_start":
-		d.begin(&e)
+		d.begin(e)
 	case "content_block_delta":
-		d.delta(&e)
+		d.delta(e)
 	case "content_block_stop":
 		if b := d.open[e.Index]; b != nil {
 			delete(d.open, e.Index)
@@ -127,14 +101,11 @@ func (d *decoder) event(data []byte) (over bool) {
 		d.stop = cmp.Or(e.Delta.Stop, d.stop)
 		d.count(&e.Usage)
 	case "message_stop":
-		return true
+		d.Finish(nil)
+		d.Over = true
 	case "error":
 		d.Fail(d.problem(data))
 	}
-	if d.held > maxHeld {
-		d.broken("TOO_LARGE", "the answer's calls and thinking are too large")
-	}
-	return false // ping, and what is new, says nothing
 }
 
 func (d *decoder) count(u *usage) {
@@ -162,7 +133,7 @@ func (d *decoder) begin(e *event) {
 			p.text.WriteString(s)
 		}
 	}
-	d.held += blockCost + p.text.Len() + len(p.data) + len(p.name) + len(p.id)
+	d.Hold(blockCost + p.text.Len() + len(p.data) + len(p.name) + len(p.id))
 	d.open[e.Index] = p
 }
 
@@ -174,15 +145,15 @@ func (d *decoder) delta(e *event) {
 		d.text(v.Text)
 	case v.Type == "citations_delta":
 	case p == nil:
-		d.broken("GARBAGE", "the answer has a piece of something that didn't begin")
+		d.Broken("GARBAGE", "the answer has a piece of something that didn't begin")
 	case v.Type == "input_json_delta":
 		p.text.WriteString(v.JSON)
-		d.held += len(v.JSON)
+		d.Hold(len(v.JSON))
 	case v.Type == "thinking_delta":
 		d.think(p, v.Thinking)
 	case v.Type == "signature_delta":
 		p.signature.WriteString(v.Signature)
-		d.held += len(v.Signature)
+		d.Hold(len(v.Signature))
 	}
 }
 
@@ -195,7 +166,7 @@ func (d *decoder) text(s string) {
 
 func (d *decoder) think(p *part, s string) {
 	p.text.WriteString(s)
-	d.held += len(s)
+	d.Hold(len(s))
 	if s != "" {
 		d.Say(model.Chunk{Reasoning: s})
 	}
@@ -237,14 +208,7 @@ func (d *decoder) echo(raw []byte) {
 }
 
 func (d *decoder) call(p *part) {
-	if p.id == "" || d.ids[p.id] { // an id of ours: it is only told apart by it
-		p.id = fmt.Sprintf("call_%d", len(d.calls)+1)
-	}
-	if d.ids == nil {
-		d.ids = map[string]bool{}
-	}
-	d.ids[p.id] = true
-	c := &model.Call{ID: p.id, Name: p.name, Args: strings.TrimSpace(p.text.String())}
+	c := &model.Call{ID: d.CallID(p.id, len(d.calls)+1), Name: p.name, Args: strings.TrimSpace(p.text.String())}
 	if len(d.between) > 0 {
 		data, err := wire.JSON(echo{Blocks: d.between})
 		if err != nil {
@@ -256,9 +220,11 @@ func (d *decoder) call(p *part) {
 	d.calls = append(d.calls, c)
 }
 
-func (d *decoder) finish() {
+// Finish yields the calls and the end. An answer that has its stop reason is whole,
+// even if its stream broke off then.
+func (d *decoder) Finish(err error) {
 	if d.stop == "" {
-		d.broken("CUT", "the answer broke off")
+		d.Cut(err)
 		return
 	}
 	for len(d.open) > 0 { // blocks whose end is missing, in their order
@@ -276,7 +242,7 @@ func (d *decoder) finish() {
 		d.echo(raw)
 	}
 	if d.reason() == "refused" && d.said == 0 && len(d.calls) == 0 {
-		d.Fail(&model.Error{Class: "refused", Message: d.end.Name + ": the model refused to answer"})
+		d.Fail(&model.Error{Class: "refused", Message: d.End.Name + ": the model refused to answer"})
 		return
 	}
 	for _, c := range d.calls {
@@ -311,10 +277,6 @@ func (d *decoder) usage() *belay.Usage {
 	return &belay.Usage{Input: input + read + write, Output: output, Cached: read, CacheWrite: write, Reasoning: thought, Reported: true}
 }
 
-func (d *decoder) broken(code, what string) {
-	d.Fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + what)})
-}
-
 // statuses are what the kinds of errors are as an answer's status.
 // Source: https://platform.claude.com/docs/en/api/errors, November 2026.
 var statuses = map[string]int{
@@ -330,5 +292,5 @@ func (d *decoder) problem(data []byte) error {
 		} `json:"error"`
 	}
 	json.Unmarshal(data, &shape) //nolint:errcheck // it was read before
-	return d.end.StreamFailure(cmp.Or(statuses[shape.Error.Type], http.StatusInternalServerError), data)
+	return d.End.StreamFailure(cmp.Or(statuses[shape.Error.Type], http.StatusInternalServerError), data)
 }

@@ -11,29 +11,18 @@ import (
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
-// body is a request: what never changes in a conversation first, then the
-// messages, then what belongs to this request only. The place up to which the
-// vendor caches moves with every request, so it is asked for in the tail and
-// marks no message.
+// body is a request. The place up to which the vendor caches moves with every
+// request, so it is asked for in the tail and marks no message.
 func (p *Messages) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	head, err := p.Prefixes.Head("messages head", r, headOf)
-	if err != nil {
-		return nil, err
+	e := encoder{ctx: ctx, by: dialect(r.Model), content: r.Content, msgs: r.Messages, bare: p.unbound.messages(r.Messages)}
+	can := p.Abilities(r.Model)
+	if can.Images {
+		e.images = images
 	}
-	e := encoder{ctx: ctx, by: dialect(r.Model), can: p.Abilities(r.Model), content: r.Content, msgs: r.Messages, bare: p.unbound.messages(r.Messages)}
-	msgs, err := p.Prefixes.Encode(fmt.Sprintf("%s %v %d", e.by, e.can, e.bare), r.Messages, e.add)
-	if err != nil {
-		return nil, err
+	if can.Files {
+		e.files = files
 	}
-	tail, err := e.tail(r)
-	if err != nil {
-		return nil, err
-	}
-	b := &wire.Body{}
-	b.Add(head)
-	b.Add(msgs...)
-	b.Add(tail)
-	return b, nil
+	return p.Prefixes.Body(r, fmt.Sprintf("%s %v %d", e.by, can, e.bare), headOf, e.add, e.tail)
 }
 
 // The parts of a request.
@@ -99,7 +88,7 @@ func headOf(r model.Request) ([]byte, error) {
 	if n := len(h.Tools); n > 0 {
 		h.Tools[n-1].Cache = cached
 	}
-	if !blank(r.System) {
+	if !wire.Blank(r.System) {
 		h.System = []block{{Type: "text", Text: r.System, Cache: cached}}
 	}
 	b, err := wire.JSON(h)
@@ -124,8 +113,8 @@ func (e *encoder) tail(r model.Request) ([]byte, error) {
 	note := r.Note
 	if r.ForceTool != "" && known.forced {
 		t.Choice = &choice{Type: "tool", Name: r.ForceTool}
-	} else if r.ForceTool != "" && blank(note) { // a note would say it itself, and what isn't said again later unbinds the thinking
-		note = lines(note, "Call the tool "+r.ForceTool+" now; no other answer is of use.")
+	} else if r.ForceTool != "" && wire.Blank(note) { // a note would say it itself, and what isn't said again later unbinds the thinking
+		note = wire.Lines(note, "Call the tool "+r.ForceTool+" now; no other answer is of use.")
 	}
 	effort := ""
 	t.Thinking, effort = e.reasoning(r, known, t.Max)
@@ -135,7 +124,7 @@ func (e *encoder) tail(r model.Request) ([]byte, error) {
 	case known.formats && strict(r.Output):
 		format = &schemaFormat{Type: "json_schema", Schema: r.Output}
 	default:
-		note = lines(note, "Your answer is JSON and nothing else, and fits this JSON Schema: "+string(r.Output))
+		note = wire.Lines(note, "Your answer is JSON and nothing else, and fits this JSON Schema: "+string(r.Output))
 	}
 	if effort != "" || format != nil {
 		t.Output = &held{Effort: effort, Format: format}
@@ -144,11 +133,7 @@ func (e *encoder) tail(r model.Request) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	rest, err := wire.JSON(t)
-	if err != nil {
-		return nil, err
-	}
-	return append(append(b, "],"...), rest[1:]...), nil
+	return wire.Closed(b, t)
 }
 
 // The parts of a request's tail.

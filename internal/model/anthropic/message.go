@@ -3,15 +3,11 @@ package anthropic
 import (
 	"bytes"
 	"context"
-	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
@@ -21,9 +17,10 @@ import (
 // note after the messages has the same bytes as the message that it later is.
 type encoder struct {
 	ctx     context.Context
-	by      string // the dialect whose echoes are understood
-	can     model.Abilities
-	content func(context.Context, belay.Digest) ([]byte, error)
+	by      string   // the dialect whose echoes are understood
+	images  []string // media types that are sent as pictures
+	files   []string // and as documents
+	content wire.Contents
 	msgs    []belay.Message
 	bare    int // messages that are sent without thinking
 	next    int // the message that is likely to be encoded next
@@ -83,12 +80,12 @@ func (e *encoder) before(i int) string {
 // the vendor refuses it.
 func says(m *belay.Message) bool {
 	return slices.ContainsFunc(m.Parts, func(p belay.Part) bool {
-		return p.Call != nil || !blank(p.Text) || m.Role != belay.RoleAssistant && counts(&p)
+		return p.Call != nil || !wire.Blank(p.Text) || m.Role != belay.RoleAssistant && counts(&p)
 	})
 }
 
 func counts(p *belay.Part) bool {
-	return p.Result != nil || p.Image != nil || p.File != nil || !blank(p.Text)
+	return p.Result != nil || p.Image != nil || p.File != nil || !wire.Blank(p.Text)
 }
 
 // opening is what stands between a role's last block and another's first. The
@@ -109,11 +106,11 @@ func opening(before, role string) string {
 // isn't the last word: newer models don't complete one that was begun.
 func (e *encoder) last(note string) ([]byte, error) {
 	before := e.before(len(e.msgs))
-	if blank(note) && before == assistant {
+	if wire.Blank(note) && before == assistant {
 		note = "[belay] Go on."
 	}
 	var b []byte
-	if !blank(note) {
+	if !wire.Blank(note) {
 		n, err := wire.JSON(block{Type: "text", Text: note})
 		if err != nil {
 			return nil, err
@@ -160,43 +157,26 @@ func (e *encoder) blocks(m *belay.Message, bare bool) ([][]byte, error) {
 
 // said is a text, a picture or a document of the user.
 func (e *encoder) said(p *belay.Part) (block, error) {
-	a, kind, can := p.Image, "image", e.can.Images
-	if a == nil {
-		a, kind, can = p.File, "document", e.can.Files
+	text, a, data, err := wire.Said(e.ctx, p, e.images, e.files, e.content)
+	if a == nil || err != nil {
+		return block{Type: "text", Text: text}, err
 	}
-	switch {
-	case a == nil:
-		return block{Type: "text", Text: p.Text}, nil
-	case !can || !slices.Contains(medias[kind], a.Ref.Media):
-		return block{Type: "text", Text: fmt.Sprintf("[belay] %s (%s, %d bytes) isn't shown: this model doesn't take it", a.Name, a.Ref.Media, a.Ref.Size)}, nil
-	}
-	b, err := e.content(e.ctx, a.Ref.Digest)
-	if err != nil {
-		return block{}, err
-	}
-	v := block{Type: kind, Source: &source{Type: "base64", Media: a.Ref.Media, Data: base64.StdEncoding.EncodeToString(b)}}
-	if kind == "document" {
-		v.Title = a.Name
+	v := block{Type: "image", Source: &source{Type: "base64", Media: a.Ref.Media, Data: data}}
+	if a == p.File {
+		v.Type, v.Title = "document", a.Name
 	}
 	return v, nil
 }
 
-// medias are what the vendor takes as bytes.
-var medias = map[string][]string{
-	"image":    {"image/jpeg", "image/png", "image/gif", "image/webp"},
-	"document": {"application/pdf"},
-}
+// What the vendor takes as bytes.
+var (
+	images = []string{"image/jpeg", "image/png", "image/gif", "image/webp"}
+	files  = []string{"application/pdf"}
+)
 
 // answer is an answer of the model, with its thinking where it was.
 func (e *encoder) answer(m *belay.Message, bare bool) ([][]byte, error) {
-	var text strings.Builder
-	for _, p := range m.Parts {
-		if p.Text != "" && text.Len() > 0 {
-			text.WriteString("\n\n")
-		}
-		text.WriteString(p.Text)
-	}
-	out, err := e.spoken(m, text.String(), bare)
+	out, err := e.spoken(m, wire.TextOf(m), bare)
 	for _, c := range m.Calls() {
 		if err != nil {
 			return nil, err
@@ -222,7 +202,7 @@ func (e *encoder) spoken(m *belay.Message, text string, bare bool) ([][]byte, er
 		}
 		s := text[from:to]
 		from = to
-		if blank(s) {
+		if wire.Blank(s) {
 			return nil
 		}
 		b, err := wire.JSON(block{Type: "text", Text: s})
@@ -244,11 +224,8 @@ func (e *encoder) spoken(m *belay.Message, text string, bare bool) ([][]byte, er
 
 // own returns an echo of this API; those of other APIs are left out.
 func (e *encoder) own(b *belay.Echo) *echo {
-	if b == nil || b.By != e.by {
-		return nil
-	}
-	var v echo
-	if json.Unmarshal(b.Data, &v) != nil || len(v.Blocks) == 0 {
+	v, ok := wire.Own[echo](b, e.by)
+	if !ok || len(v.Blocks) == 0 {
 		return nil
 	}
 	return &v
@@ -260,14 +237,4 @@ func raw(blocks []json.RawMessage) [][]byte {
 		out[i] = b
 	}
 	return out
-}
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }
-
-// lines puts two texts below each other.
-func lines(a, b string) string {
-	if a == "" {
-		return b
-	}
-	return a + "\n" + b
 }

@@ -37,10 +37,7 @@ const version = "2023-06-01"
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return wire.Stream(ctx, r, p.ask, func(a *wire.Answer, out wire.Out) {
-		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: out, open: map[int]*part{}}
-		d.read(a.Body)
-	})
+	return wire.Stream(ctx, r, p.ask, func(out *wire.Out) wire.Decoder[event] { return newDecoder(out, dialect(r.Model)) })
 }
 
 // ask sends a request, and once more without the thinking that the vendor refuses.

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/json"
 	"fmt"
-	"io"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -53,11 +52,9 @@ type part struct {
 
 // decoder turns messages into chunks. Everything comes whole but text and thoughts.
 type decoder struct {
-	wire.Out
-	end     *wire.Endpoint
+	*wire.Out
 	dialect string
 	said    int // bytes of text so far
-	held    int // bytes of calls, signatures and pictures so far
 	calls   int
 	images  int
 	usage   *belay.Usage
@@ -65,34 +62,18 @@ type decoder struct {
 	message string
 }
 
+func newDecoder(out *wire.Out, dialect string) *decoder {
+	out.Limit = maxHeld
+	return &decoder{Out: out, dialect: dialect}
+}
+
 // maxHeld bounds the calls, signatures and pictures of an answer, in bytes.
 const maxHeld = 64 << 20
 
-// read yields until the stream's end. One that ends before its finish reason is
-// yielded as an error.
-func (d *decoder) read(r io.Reader) {
-	for ev, err := range wire.Events(r) {
-		if err != nil && d.finish == "" {
-			d.Fail(err)
-		}
-		if err != nil {
-			break
-		}
-		if d.event(ev.Data); d.Over {
-			return
-		}
-	}
-	d.over()
-}
-
-func (d *decoder) event(data []byte) {
-	var p piece
-	if err := json.Unmarshal(data, &p); err != nil {
-		d.broken("GARBAGE", fmt.Sprintf("the answer has something in it that is no JSON of an answer: %.80q", d.end.Clean(string(data))))
-		return
-	}
+// Take takes an event.
+func (d *decoder) Take(p *piece, data []byte) {
 	if len(p.Error) > 0 && string(p.Error) != "null" {
-		d.Fail(d.end.CodedFailure(data))
+		d.Fail(d.End.CodedFailure(data))
 		return
 	}
 	if b := p.Feedback; b.Blocked != "" {
@@ -112,19 +93,16 @@ func (d *decoder) event(data []byte) {
 		}
 		d.finish, d.message = cmp.Or(c.Finish, d.finish), cmp.Or(c.Message, d.message)
 	}
-	if d.held > maxHeld {
-		d.broken("TOO_LARGE", "the answer's calls and pictures are too large")
-	}
 }
 
 func (d *decoder) part(p *part) {
-	d.held += len(p.Signature)
+	d.Hold(len(p.Signature))
 	switch {
 	case p.Call != nil:
 		d.call(p)
 		return
 	case p.Inline != nil:
-		d.held += len(p.Inline.Data)
+		d.Hold(len(p.Inline.Data))
 		if strings.HasPrefix(p.Inline.Media, "image/") && len(p.Inline.Data) > 0 {
 			d.images++
 			d.Say(model.Chunk{Image: &model.Image{Media: p.Inline.Media, Data: p.Inline.Data}})
@@ -146,7 +124,7 @@ func (d *decoder) part(p *part) {
 
 func (d *decoder) call(p *part) {
 	d.calls++
-	d.held += len(p.Call.Args)
+	d.Hold(len(p.Call.Args))
 	c := &model.Call{ID: fmt.Sprintf("call_%d", d.calls), Name: p.Call.Name, Args: string(p.Call.Args)}
 	if c.Args == "" || c.Args == "null" {
 		c.Args = "{}"
@@ -175,15 +153,17 @@ var endings = map[string]string{
 	"IMAGE_SAFETY": "refused", "IMAGE_PROHIBITED_CONTENT": "refused", "IMAGE_RECITATION": "refused",
 }
 
-func (d *decoder) over() {
+// Finish yields the end. An answer that has its finish reason is whole, even if its
+// stream broke off then.
+func (d *decoder) Finish(err error) {
 	stop, known := endings[d.finish]
 	switch {
 	case d.finish == "":
-		d.broken("CUT", "the answer broke off")
+		d.Cut(err)
 	case d.finish == "MISSING_THOUGHT_SIGNATURE":
-		d.Fail(&model.Error{Class: "bad_request", Message: d.end.Clean(d.end.Name + ": the request lacks a signature. " + d.message)})
+		d.Fail(&model.Error{Class: "bad_request", Message: d.End.Clean(d.End.Name + ": the request lacks a signature. " + d.message)})
 	case !known:
-		d.broken("CUT", "the model couldn't finish: "+d.finish+" "+d.message)
+		d.Broken("CUT", "the model couldn't finish: %s %s", d.finish, d.message)
 	case stop == "refused" && d.said+d.calls+d.images == 0:
 		d.Fail(d.refused("the vendor stopped the answer: " + d.finish + " " + d.message))
 	case stop == "stop" && d.calls > 0:
@@ -193,10 +173,6 @@ func (d *decoder) over() {
 	}
 }
 
-func (d *decoder) broken(code, what string) {
-	d.Fail(&model.Error{Class: "transient", Code: code, Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))})
-}
-
 func (d *decoder) refused(what string) error {
-	return &model.Error{Class: "refused", Message: d.end.Clean(d.end.Name + ": " + strings.TrimSpace(what))}
+	return &model.Error{Class: "refused", Message: d.End.Clean(d.End.Name + ": " + strings.TrimSpace(what))}
 }

@@ -2,11 +2,8 @@ package google
 
 import (
 	"context"
-	"encoding/base64"
 	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
@@ -14,41 +11,16 @@ import (
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
-// body is a request: what never changes in a conversation first, then the
-// messages, then what belongs to this request only. So the bytes of a request
-// begin with those of the one before it, which the vendor caches by itself.
 func (p *Gemini) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	head, err := p.Prefixes.Head("gemini head", r, headOf)
-	if err != nil {
-		return nil, err
+	e := encoder{ctx: ctx, by: dialect(r.Model), signs: signs(r.Model), content: r.Content, msgs: r.Messages}
+	can := p.Abilities(r.Model)
+	if can.Images {
+		e.images = images
 	}
-	e := encoder{ctx: ctx, by: dialect(r.Model), signs: signs(r.Model), can: p.Abilities(r.Model), content: r.Content, msgs: r.Messages}
-	msgs, err := p.Prefixes.Encode(fmt.Sprintf("%s %v", e.by, e.can), r.Messages, e.add)
-	if err != nil {
-		return nil, err
+	if can.Files {
+		e.files = files
 	}
-	tail, err := e.tail(r)
-	if err != nil {
-		return nil, err
-	}
-	b := &wire.Body{}
-	b.Add(head)
-	b.Add(withoutComma(append(msgs, tail))...)
-	return b, nil
-}
-
-// withoutComma drops the comma before the first message; every message has one.
-func withoutComma(pieces [][]byte) [][]byte {
-	for i, p := range pieces {
-		if len(p) == 0 {
-			continue
-		}
-		if p[0] == ',' {
-			pieces[i] = p[1:]
-		}
-		break
-	}
-	return pieces
+	return p.Prefixes.Body(r, fmt.Sprintf("%s %v", e.by, can), headOf, e.add, e.tail)
 }
 
 // The parts of a request.
@@ -103,7 +75,7 @@ func headOf(r model.Request) ([]byte, error) {
 		System *content `json:"systemInstruction,omitempty"`
 		Tools  []tools  `json:"tools,omitempty"`
 	}
-	if !blank(r.System) {
+	if !wire.Blank(r.System) {
 		h.System = &content{Parts: []partOut{text(r.System)}}
 	}
 	var t tools
@@ -157,31 +129,23 @@ func (e *encoder) tail(r model.Request) ([]byte, error) {
 	case withTools && r.ForceTool == "" || alone && len(r.Tools) == 0:
 		c.Media, c.Schema = "application/json", r.Output
 	default:
-		note = strings.TrimPrefix(note+"\nYour answer is JSON and nothing else, and fits this JSON Schema: "+string(r.Output), "\n")
+		note = wire.Lines(note, "Your answer is JSON and nothing else, and fits this JSON Schema: "+string(r.Output))
 	}
 	if c.Max != 0 || c.Thinking != nil || c.Media != "" {
 		t.Config = &c
 	}
-	if n := len(e.msgs); blank(note) && n > 0 && e.msgs[n-1].Role == belay.RoleAssistant {
+	if n := len(e.msgs); wire.Blank(note) && n > 0 && e.msgs[n-1].Role == belay.RoleAssistant {
 		note = "[belay] Go on." // the model's turn follows the user's
 	}
 	b := []byte{}
-	if !blank(note) {
+	if !wire.Blank(note) {
 		m := belay.Text(belay.RoleUser, note)
 		var err error
 		if b, err = e.add(b, &m); err != nil {
 			return nil, err
 		}
 	}
-	rest, err := wire.JSON(t)
-	if err != nil {
-		return nil, err
-	}
-	b = append(b, ']')
-	if len(rest) > 2 {
-		b = append(b, ',')
-	}
-	return append(b, rest[1:]...), nil
+	return wire.Closed(b, t)
 }
 
 // encoder writes a conversation's messages.
@@ -189,8 +153,9 @@ type encoder struct {
 	ctx     context.Context
 	by      string // the dialect whose echoes are understood
 	signs   bool
-	can     model.Abilities
-	content func(context.Context, belay.Digest) ([]byte, error)
+	images  []string // media types that are sent as pictures
+	files   []string // and as documents
+	content wire.Contents
 	msgs    []belay.Message
 }
 
@@ -234,7 +199,7 @@ func (e *encoder) contents(m *belay.Message) ([]content, error) {
 		if err != nil {
 			return nil, err
 		}
-		if v.Inline != nil || !blank(*v.Text) {
+		if v.Inline != nil || !wire.Blank(*v.Text) {
 			said = append(said, v)
 		}
 	}
@@ -273,18 +238,11 @@ func (e *encoder) name(id belay.CallID) string {
 
 // said is a text, a picture or a document of the user.
 func (e *encoder) said(p *belay.Part) (partOut, error) {
-	a, kinds, can := p.Image, images, e.can.Images
+	said, a, data, err := wire.Said(e.ctx, p, e.images, e.files, e.content)
 	if a == nil {
-		a, kinds, can = p.File, files, e.can.Files
+		return text(said), err
 	}
-	switch {
-	case a == nil:
-		return text(p.Text), nil
-	case !can || !slices.Contains(kinds, a.Ref.Media):
-		return text(fmt.Sprintf("[belay] %s (%s, %d bytes) isn't shown: this model doesn't take it", a.Name, a.Ref.Media, a.Ref.Size)), nil
-	}
-	b, err := e.content(e.ctx, a.Ref.Digest)
-	return partOut{Inline: &inline{Media: a.Ref.Media, Data: base64.StdEncoding.EncodeToString(b)}}, err
+	return partOut{Inline: &inline{Media: a.Ref.Media, Data: data}}, err
 }
 
 // What the vendor takes as bytes.
@@ -299,18 +257,11 @@ const unsigned = "skip_thought_signature_validator"
 
 // answer is an answer of the model, each signature with the part that it signs.
 func (e *encoder) answer(m *belay.Message) []partOut {
-	var b strings.Builder
-	for _, p := range m.Parts {
-		if p.Text != "" && b.Len() > 0 {
-			b.WriteString("\n\n")
-		}
-		b.WriteString(p.Text)
-	}
-	calls := m.Calls()
-	if blank(b.String()) && len(calls) == 0 {
+	said, calls := wire.TextOf(m), m.Calls()
+	if wire.Blank(said) && len(calls) == 0 {
 		return nil
 	}
-	out := e.spoken(m, b.String())
+	out := e.spoken(m, said)
 	for i, c := range calls {
 		p := partOut{Call: &called{Name: c.Name, Args: wire.Object(c.Args)}}
 		if own := e.own(c.Echo); own != nil {
@@ -352,14 +303,9 @@ func boundary(s string, i int) bool { return i == len(s) || utf8.RuneStart(s[i])
 
 // own returns an echo of this API; those of other APIs are left out.
 func (e *encoder) own(b *belay.Echo) *echo {
-	if b == nil || b.By != e.by {
-		return nil
-	}
-	var v echo
-	if json.Unmarshal(b.Data, &v) != nil || v.Signature == "" {
+	v, ok := wire.Own[echo](b, e.by)
+	if !ok || v.Signature == "" {
 		return nil
 	}
 	return &v
 }
-
-func blank(s string) bool { return strings.TrimSpace(s) == "" }

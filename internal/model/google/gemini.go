@@ -26,10 +26,7 @@ var (
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Gemini) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
-		d := decoder{end: &p.Endpoint, dialect: dialect(r.Model), Out: out}
-		d.read(a.Body)
-	})
+	return wire.Stream(ctx, r, p.post, func(out *wire.Out) wire.Decoder[piece] { return newDecoder(out, dialect(r.Model)) })
 }
 
 func (p *Gemini) post(ctx context.Context, r model.Request) (*wire.Answer, error) {

@@ -3,6 +3,7 @@ package modeltest
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"slices"
@@ -105,4 +106,25 @@ func Grow(t *testing.T, p model.Provider, r model.Request, forget func(size int)
 		}
 		r.Messages = append(r.Messages, belay.Text(belay.RoleAssistant, fmt.Sprint("answer ", i)))
 	}
+}
+
+// Decoded gives a decoder each line of data as an event, and fails the test unless
+// the answer has one end.
+func Decoded[E any](t *testing.T, data []byte, decoder func(*wire.Out) wire.Decoder[E]) (chunks []model.Chunk) {
+	t.Helper()
+	ended := false
+	out := &wire.Out{End: &wire.Endpoint{Name: "far"}, Yield: func(c model.Chunk, err error) bool {
+		if ended {
+			t.Fatal("something came after the end")
+		}
+		chunks = append(chunks, c)
+		ended = c.Stop != "" || err != nil
+		return true
+	}}
+	lines := bytes.ReplaceAll(data, []byte("\n"), []byte("\n\ndata: "))
+	wire.Decode(io.MultiReader(strings.NewReader("data: "), bytes.NewReader(lines), strings.NewReader("\n\n")), out, decoder(out))
+	if !ended {
+		t.Error("the stream has no end")
+	}
+	return chunks
 }

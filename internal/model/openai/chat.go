@@ -6,7 +6,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"iter"
 	"slices"
 	"strings"
@@ -45,10 +44,7 @@ const chatName = "openai-chat"
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Chat) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
-		d := chatDecoder{far: &p.Endpoint, Out: out}
-		d.read(a)
-	})
+	return wire.Stream(ctx, r, p.post, newChatDecoder)
 }
 
 func (p *Chat) post(ctx context.Context, r model.Request) (*wire.Answer, error) {
@@ -107,13 +103,16 @@ type chatUsage struct {
 // chatDecoder turns events into chunks. Calls come in pieces and are yielded
 // whole, at the end, in the order in which they began.
 type chatDecoder struct {
-	wire.Out
-	far     *wire.Endpoint
+	*wire.Out
 	calls   []*chatCall
-	size    int // bytes of the calls so far
 	usage   *belay.Usage
 	finish  string
 	refused bool
+}
+
+func newChatDecoder(out *wire.Out) wire.Decoder[chatChunk] {
+	out.Limit = maxArgs
+	return &chatDecoder{Out: out}
 }
 
 type chatCall struct {
@@ -125,34 +124,10 @@ type chatCall struct {
 // maxArgs bounds the arguments of an answer's calls, in bytes.
 const maxArgs = 8 << 20
 
-// read yields until the stream's end. A stream that breaks off before its
-// finish is yielded as an error; one that has its finish is whole, even if the
-// usual last event is missing, as with some servers.
-func (d *chatDecoder) read(a *wire.Answer) {
-	for ev, err := range wire.Events(a.Body) {
-		switch {
-		case err != nil && d.finish == "":
-			d.Fail(err)
-			return
-		case err != nil, string(ev.Data) == "[DONE]":
-			d.end()
-			return
-		}
-		if d.event(ev); d.Over {
-			return
-		}
-	}
-	d.end()
-}
-
-func (d *chatDecoder) event(ev wire.Event) {
-	var c chatChunk
-	if err := json.Unmarshal(ev.Data, &c); err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.far.Name, d.far.Clean(string(ev.Data)))})
-		return
-	}
+// Take takes an event.
+func (d *chatDecoder) Take(c *chatChunk, data []byte) {
 	if len(c.Error) > 0 && string(c.Error) != "null" {
-		d.Fail(d.far.CodedFailure(ev.Data))
+		d.Fail(d.End.CodedFailure(data))
 		return
 	}
 	if u := c.Usage; u != nil && (u.Prompt > 0 || u.Completion > 0) {
@@ -173,17 +148,13 @@ func (d *chatDecoder) event(ev wire.Event) {
 			d.refused = true
 		}
 		for _, img := range ch.Delta.Images {
-			if !d.picture(img.Image.URL) {
+			if !d.linked(img.Image.URL) {
 				return
 			}
 		}
 		for j := range ch.Delta.Calls {
 			call := &ch.Delta.Calls[j]
 			d.call(j, call.Index, call.ID, call.Function.Name, call.Function.Args)
-		}
-		if d.size > maxArgs {
-			d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.far.Name + ": the arguments of the calls are too large"})
-			return
 		}
 		if ch.Finish != "" {
 			d.finish = ch.Finish
@@ -218,19 +189,14 @@ func (c *chatText) UnmarshalJSON(b []byte) error {
 	return nil
 }
 
-// picture yields a picture that came as a data URL. Another address isn't
+// linked yields a picture that came as a data URL. Another address isn't
 // fetched: an answer doesn't choose what is connected to.
-func (d *chatDecoder) picture(url string) bool {
+func (d *chatDecoder) linked(url string) bool {
 	media, data, ok := strings.Cut(strings.TrimPrefix(url, "data:"), ";base64,")
 	if !ok || !strings.HasPrefix(media, "image/") {
 		return true
 	}
-	img, err := picture(media, data)
-	if err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": " + err.Error()})
-		return false
-	}
-	return d.Say(model.Chunk{Image: img})
+	return picture(d.Out, media, data)
 }
 
 // call adds a piece of a call. Servers differ: some leave the index out, some
@@ -250,7 +216,7 @@ func (d *chatDecoder) call(nth int, index *int, id, name string, args json.RawMe
 		s = string(args)
 	}
 	c.args.WriteString(s)
-	d.size += len(s) + len(name)
+	d.Hold(len(s) + len(name))
 }
 
 func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
@@ -272,14 +238,15 @@ func (d *chatDecoder) find(index int, named bool, id, name string) *chatCall {
 	return c
 }
 
-func (d *chatDecoder) end() {
+// Finish yields the calls and the end. A stream that has its finish is whole, even
+// if it broke off before its usual last event, as with some servers.
+func (d *chatDecoder) Finish(err error) {
 	if d.finish == "" || d.finish == "error" { // OpenRouter says error when the far end broke off
-		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.far.Name + ": the answer broke off"})
+		d.Cut(err)
 		return
 	}
-	ids := callIDs{}
 	for i, c := range d.calls {
-		if !d.Say(model.Chunk{Call: &model.Call{ID: ids.of(c.id, i+1), Name: c.name, Args: argsIn(&c.args, d.finish == "length")}}) {
+		if !d.Say(model.Chunk{Call: &model.Call{ID: d.CallID(c.id, i+1), Name: c.name, Args: argsIn(&c.args, d.finish == "length")}}) {
 			return
 		}
 	}

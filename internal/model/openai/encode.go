@@ -1,7 +1,6 @@
 package openai
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/base64"
@@ -13,30 +12,9 @@ import (
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
-// body is a request: what never changes in a conversation first, then the
-// messages, then what belongs to this request only. So the bytes of a request
-// begin with those of the one before it, which providers cache.
 func (p *Chat) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	name, err := plain(map[string]string{"model": r.Model})
-	if err != nil {
-		return nil, err
-	}
-	nameless := r // one head for all models
-	nameless.Model = ""
-	head, err := p.Prefixes.Head(chatName+" head", nameless, chatHead)
-	if err != nil {
-		return nil, err
-	}
-	msgs, err := p.Prefixes.Encode(chatName, r.Messages, func(dst []byte, m *belay.Message) ([]byte, error) { return chatMessage(ctx, dst, m, r.Content) })
-	if err != nil {
-		return nil, err
-	}
-	b := &wire.Body{}
-	b.Add(name[:len(name)-1], head)
-	b.Add(msgs...)
-	tail, err := chatTail(ctx, r)
-	b.Add(tail)
-	return b, err
+	add := func(dst []byte, m *belay.Message) ([]byte, error) { return chatMessage(ctx, dst, m, r.Content) }
+	return p.Prefixes.Body(r, chatName, chatHead, add, func(r model.Request) ([]byte, error) { return chatTail(ctx, r) })
 }
 
 // function is a tool as the protocol has it.
@@ -49,28 +27,27 @@ type function struct {
 	} `json:"function"`
 }
 
-// chatHead is what follows the model's name.
 func chatHead(r model.Request) ([]byte, error) {
 	var h struct {
-		Stream bool `json:"stream"`
+		Model  string `json:"model"`
+		Stream bool   `json:"stream"`
 		Option struct {
 			Usage bool `json:"include_usage"`
 		} `json:"stream_options"`
 		Tools []function `json:"tools,omitempty"`
 	}
-	h.Stream, h.Option.Usage = true, true
+	h.Model, h.Stream, h.Option.Usage = r.Model, true, true
 	for _, t := range r.Tools {
 		f := function{Type: "function"}
 		f.Function.Name, f.Function.Description, f.Function.Parameters = t.Name, t.Doc, t.Schema
 		h.Tools = append(h.Tools, f)
 	}
-	b, err := plain(h)
+	b, err := wire.JSON(h)
 	if err != nil {
 		return nil, err
 	}
-	b[0] = ','
 	b = append(b[:len(b)-1], `,"messages":[`...)
-	sys, err := plain(map[string]string{"role": "system", "content": r.System})
+	sys, err := wire.JSON(map[string]string{"role": "system", "content": r.System})
 	return append(b, sys...), err
 }
 
@@ -98,7 +75,7 @@ func chatTail(ctx context.Context, r model.Request) ([]byte, error) {
 		t.Format.Schema.Name, t.Format.Schema.Schema = outputName, r.Output
 	}
 	t.Effort, t.Max = r.Effort, r.MaxOutput
-	return closed(b, t)
+	return wire.Closed(b, t)
 }
 
 // Parts of a request's tail.
@@ -118,15 +95,6 @@ type (
 		} `json:"json_schema"`
 	}
 )
-
-// plain is JSON without the escapes that only HTML needs.
-func plain(v any) ([]byte, error) {
-	var b bytes.Buffer
-	e := json.NewEncoder(&b)
-	e.SetEscapeHTML(false)
-	err := e.Encode(v)
-	return bytes.TrimSuffix(b.Bytes(), []byte("\n")), err
-}
 
 // The parts of messages.
 type (
@@ -159,81 +127,66 @@ type (
 	}
 )
 
-// contents reads what a part names.
-type contents = func(context.Context, belay.Digest) ([]byte, error)
-
-// dataURL is an attachment's bytes as both protocols take them.
-func dataURL(ctx context.Context, a *belay.Attachment, content contents) (string, error) {
-	b, err := content(ctx, a.Ref.Digest)
-	if err != nil {
-		return "", err
-	}
-	return "data:" + a.Ref.Media + ";base64," + base64.StdEncoding.EncodeToString(b), nil
-}
-
 // chatMessage appends a message, each with a comma before it: the system's
 // stands before all.
-func chatMessage(ctx context.Context, dst []byte, m *belay.Message, content contents) ([]byte, error) {
-	outs, err := chatMessages(ctx, m, content)
+func chatMessage(ctx context.Context, dst []byte, m *belay.Message, read wire.Contents) ([]byte, error) {
+	outs, err := chatMessages(ctx, m, read)
 	for i := range outs {
 		if err != nil {
 			break
 		}
 		var b []byte
-		b, err = plain(outs[i])
+		b, err = wire.JSON(outs[i])
 		dst = append(append(dst, ','), b...)
 	}
 	return dst, err
 }
 
-func chatMessages(ctx context.Context, m *belay.Message, content contents) ([]chatOut, error) {
+func chatMessages(ctx context.Context, m *belay.Message, read wire.Contents) ([]chatOut, error) {
 	switch m.Role {
 	case belay.RoleAssistant:
 		return []chatOut{chatAnswer(m)}, nil
 	case belay.RoleTool:
 		return chatResults(m), nil
 	}
-	out := chatOut{Role: "user"}
-	var parts []chatPart
-	plain := true
-	for _, p := range m.Parts {
-		a := cmp.Or(p.Image, p.File)
-		if a == nil {
-			parts = append(parts, chatPart{Type: "text", Text: p.Text})
-			continue
+	content, err := userContent(ctx, m, read, func(p *belay.Part, url string) chatPart {
+		switch {
+		case p.Image != nil:
+			return chatPart{Type: "image_url", Image: &chatImage{url}}
+		case p.File != nil:
+			return chatPart{Type: "file", File: &chatFile{p.File.Name, url}}
 		}
-		plain = false
-		url, err := dataURL(ctx, a, content)
-		if err != nil {
-			return nil, err
-		}
-		if p.Image != nil {
-			parts = append(parts, chatPart{Type: "image_url", Image: &chatImage{url}})
-		} else {
-			parts = append(parts, chatPart{Type: "file", File: &chatFile{a.Name, url}})
-		}
-	}
-	out.Content = parts
-	if plain {
-		out.Content = textOf(m)
-	}
-	return []chatOut{out}, nil
+		return chatPart{Type: "text", Text: p.Text}
+	})
+	return []chatOut{{Role: "user", Content: content}}, err
 }
 
-func textOf(m *belay.Message) string {
-	var b strings.Builder
-	for _, p := range m.Parts {
-		if p.Text != "" && b.Len() > 0 {
-			b.WriteString("\n\n")
+// userContent is what a user says: text, or parts if there is more than text.
+// part gets what is attached as a data URL.
+func userContent[P any](ctx context.Context, m *belay.Message, read wire.Contents, part func(p *belay.Part, url string) P) (any, error) {
+	var parts []P
+	plain := true
+	for i := range m.Parts {
+		p, url := &m.Parts[i], ""
+		if a := cmp.Or(p.Image, p.File); a != nil {
+			plain = false
+			b, err := read(ctx, a.Ref.Digest)
+			if err != nil {
+				return nil, err
+			}
+			url = "data:" + a.Ref.Media + ";base64," + base64.StdEncoding.EncodeToString(b)
 		}
-		b.WriteString(p.Text)
+		parts = append(parts, part(p, url))
 	}
-	return b.String()
+	if plain {
+		return wire.TextOf(m), nil
+	}
+	return parts, nil
 }
 
 func chatAnswer(m *belay.Message) chatOut {
 	out := chatOut{Role: "assistant"}
-	if text := textOf(m); text != "" {
+	if text := wire.TextOf(m); text != "" {
 		out.Content = text
 	}
 	for _, p := range m.Parts {

@@ -104,7 +104,7 @@ func (d *decoder) problem(body json.RawMessage) error {
 		Code string `json:"code"`
 	}
 	json.Unmarshal(body, &e) //nolint:errcheck // a number or nothing: there is no code then
-	return d.far.StreamFailure(statusFor(e.Code), fmt.Appendf(nil, `{"error":%s}`, cmp.Or(string(body), `""`)))
+	return d.End.StreamFailure(statusFor(e.Code), fmt.Appendf(nil, `{"error":%s}`, cmp.Or(string(body), `""`)))
 }
 
 // statusFor is the status that a failure would have had before the stream began.

@@ -2,7 +2,6 @@ package openai
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -13,34 +12,10 @@ import (
 	"github.com/belay-run/belay/internal/model/wire"
 )
 
-// body is a request: what never changes in a conversation first, then the items
-// of the input, then what belongs to this request only.
 func (p *Responses) body(ctx context.Context, r model.Request, summary bool) (*wire.Body, error) {
-	head, err := p.Prefixes.Head("responses head", r, responsesHead)
-	if err != nil {
-		return nil, err
-	}
 	by := dialect(r.Model)
-	msgs, err := p.Prefixes.Encode(by, r.Messages, func(dst []byte, m *belay.Message) ([]byte, error) {
-		return appendItems(ctx, dst, m, by, r.Content)
-	})
-	if err != nil {
-		return nil, err
-	}
-	b := &wire.Body{}
-	b.Add(head)
-	b.Add(unled(msgs)...)
-	tail, err := responsesTail(ctx, r, summary)
-	b.Add(tail)
-	return b, err
-}
-
-// unled are the pieces without the comma that each message begins with.
-func unled(pieces [][]byte) [][]byte {
-	if len(pieces) > 0 && len(pieces[0]) > 0 {
-		pieces[0] = pieces[0][1:]
-	}
-	return pieces
+	add := func(dst []byte, m *belay.Message) ([]byte, error) { return appendItems(ctx, dst, m, by, r.Content) }
+	return p.Prefixes.Body(r, by, responsesHead, add, func(r model.Request) ([]byte, error) { return responsesTail(ctx, r, summary) })
 }
 
 // tool is a tool as the protocol has it. Strict is the protocol's default and
@@ -69,7 +44,7 @@ func responsesHead(r model.Request) ([]byte, error) {
 	for _, t := range r.Tools {
 		h.Tools = append(h.Tools, tool{Type: "function", Name: t.Name, Description: t.Doc, Parameters: t.Schema})
 	}
-	b, err := plain(h)
+	b, err := wire.JSON(h)
 	if err != nil {
 		return nil, err
 	}
@@ -107,9 +82,6 @@ func responsesTail(ctx context.Context, r model.Request, summary bool) ([]byte, 
 		if b, err = appendItems(ctx, b, &note, dialect(r.Model), r.Content); err != nil {
 			return nil, err
 		}
-		if len(r.Messages) == 0 {
-			b = b[1:]
-		}
 	}
 	var t struct {
 		Choice    *forced     `json:"tool_choice,omitempty"`
@@ -133,21 +105,11 @@ func responsesTail(ctx context.Context, r model.Request, summary bool) ([]byte, 
 		t.Text = &textFormat{format{Type: "json_schema", Name: outputName, Schema: r.Output}}
 	}
 	t.Max, t.CacheKey = r.MaxOutput, cacheKey(r.Messages)
-	return closed(b, t)
+	return wire.Closed(b, t)
 }
 
 // outputName is how a request calls the schema of its answer.
 const outputName = "output"
-
-// closed ends the list of messages and adds the fields that follow it.
-func closed(b []byte, fields any) ([]byte, error) {
-	b = append(b, ']')
-	rest, err := plain(fields)
-	if len(rest) > 2 {
-		b = append(append(b, ','), rest[1:len(rest)-1]...)
-	}
-	return append(b, '}'), err
-}
 
 // cacheKey is the same for every request of a conversation: it keeps them at
 // the machine that has their beginning in its cache. It follows from how the
@@ -197,14 +159,14 @@ type (
 )
 
 // appendItems appends a message as items, each with a comma before it.
-func appendItems(ctx context.Context, dst []byte, m *belay.Message, by string, content contents) ([]byte, error) {
+func appendItems(ctx context.Context, dst []byte, m *belay.Message, by string, read wire.Contents) ([]byte, error) {
 	var err error
 	item := func(v any) {
 		if err != nil {
 			return
 		}
 		var b []byte
-		b, err = plain(v)
+		b, err = wire.JSON(v)
 		dst = append(append(dst, ','), b...)
 	}
 	switch m.Role {
@@ -230,15 +192,19 @@ func appendItems(ctx context.Context, dst []byte, m *belay.Message, by string, c
 			}
 		}
 	default:
-		parts, plain, perr := inputParts(ctx, m, content)
-		if perr != nil {
-			return dst, perr
+		said, serr := userContent(ctx, m, read, func(p *belay.Part, url string) inputPart {
+			switch {
+			case p.Image != nil:
+				return inputPart{Type: "input_image", Image: url}
+			case p.File != nil:
+				return inputPart{Type: "input_file", Name: p.File.Name, Data: url}
+			}
+			return inputPart{Type: "input_text", Text: p.Text}
+		})
+		if serr != nil {
+			return dst, serr
 		}
-		if plain {
-			item(messageItem{"message", "user", textOf(m)})
-		} else {
-			item(messageItem{"message", "user", parts})
-		}
+		item(messageItem{"message", "user", said})
 	}
 	return dst, err
 }
@@ -254,27 +220,4 @@ func appendEcho(dst []byte, e *belay.Echo, by string) []byte {
 		return dst
 	}
 	return append(append(dst, ','), items[1:len(items)-1]...)
-}
-
-// inputParts are the parts of a user's message; plain means text only.
-func inputParts(ctx context.Context, m *belay.Message, content contents) (parts []inputPart, plain bool, err error) {
-	plain = true
-	for _, p := range m.Parts {
-		a := cmp.Or(p.Image, p.File)
-		if a == nil {
-			parts = append(parts, inputPart{Type: "input_text", Text: p.Text})
-			continue
-		}
-		plain = false
-		url, err := dataURL(ctx, a, content)
-		if err != nil {
-			return nil, false, err
-		}
-		if p.Image != nil {
-			parts = append(parts, inputPart{Type: "input_image", Image: url})
-		} else {
-			parts = append(parts, inputPart{Type: "input_file", Name: a.Name, Data: url})
-		}
-	}
-	return parts, plain, nil
 }

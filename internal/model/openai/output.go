@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -17,18 +16,19 @@ import (
 // calls when they are whole, in the order of the items. What an item says when it is
 // done counts; what was yielded of it before must be its beginning.
 type decoder struct {
-	wire.Out
-	far     *wire.Endpoint
+	*wire.Out
 	dialect string
 	seq     int64 // of the last event that had one
 	items   []*item
-	size    int // bytes of arguments and reasoning so far
 	refused bool
 
-	ids      callIDs
 	n        int               // calls that were yielded
 	thoughts []json.RawMessage // reasoning in front of the next item
+}
 
+func newDecoder(out *wire.Out, dialect string) *decoder {
+	out.Limit = maxArgs
+	return &decoder{Out: out, dialect: dialect}
 }
 
 // item is an item of the answer so far.
@@ -46,29 +46,11 @@ type item struct {
 	encoding json.RawMessage // of reasoning that goes back
 }
 
-// read yields until the answer's last event. A stream without it broke off.
-func (d *decoder) read(a *wire.Answer) {
-	for ev, err := range wire.Events(a.Body) {
-		if err != nil {
-			d.Fail(err)
-			return
-		}
-		if string(ev.Data) == "[DONE]" {
-			break // no part of the protocol, but some say it
-		}
-		if d.event(ev.Data); d.Over {
-			return
-		}
-	}
-	d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.far.Name + ": the answer broke off"})
-}
+// Finish is the end of a stream without the answer's last event.
+func (d *decoder) Finish(err error) { d.Cut(err) }
 
-func (d *decoder) event(data []byte) {
-	var h happening
-	if err := json.Unmarshal(data, &h); err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: fmt.Sprintf("%s: the answer has something in it that is no JSON: %.80q", d.far.Name, d.far.Clean(string(data)))})
-		return
-	}
+// Take takes an event.
+func (d *decoder) Take(h *happening, _ []byte) {
 	if h.Seq > 0 {
 		if h.Seq <= d.seq {
 			return // it came before
@@ -85,14 +67,11 @@ func (d *decoder) event(data []byte) {
 			d.done(h.Output, h.Item)
 		}
 	case "response.completed", "response.incomplete", "response.failed":
-		d.ended(&h)
+		d.ended(h)
 	case "error":
-		d.Fail(d.problem(errorBody(&h)))
+		d.Fail(d.problem(errorBody(h)))
 	default:
-		d.piece(&h)
-	}
-	if d.size > maxArgs {
-		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.far.Name + ": the arguments of the calls are too large"})
+		d.piece(h)
 	}
 }
 
@@ -116,11 +95,11 @@ func (d *decoder) piece(h *happening) {
 	case "response.function_call_arguments.delta":
 		if it := d.at(h.Output, "function_call"); !it.whole {
 			it.args.WriteString(h.Delta)
-			d.size += len(h.Delta)
+			d.Hold(len(h.Delta))
 		}
 	case "response.function_call_arguments.done":
 		if it := d.at(h.Output, "function_call"); !it.whole && h.Arguments != "" {
-			d.size += len(h.Arguments)
+			d.Hold(len(h.Arguments))
 			it.args.Reset()
 			it.args.WriteString(h.Arguments)
 		}
@@ -132,7 +111,7 @@ func (d *decoder) piece(h *happening) {
 func (d *decoder) begin(index int, o *outputItem) *item {
 	it := &item{index: index, kind: o.Type, id: o.ID, callID: o.CallID, name: o.Name}
 	it.args.WriteString(o.Arguments)
-	d.size += len(o.Arguments)
+	d.Hold(len(o.Arguments))
 	d.items = append(d.items, it)
 	return it
 }
@@ -161,7 +140,7 @@ func (d *decoder) text(it *item, part int, s string) {
 		return
 	}
 	if part < 0 || part > maxParts {
-		d.Fail(&model.Error{Class: "transient", Code: "TOO_LARGE", Message: d.far.Name + ": the answer has too many parts"})
+		d.Broken("TOO_LARGE", "the answer has too many parts")
 		return
 	}
 	for len(it.said) <= part {
@@ -188,7 +167,7 @@ func (d *decoder) rest(it *item, part int, whole string) {
 	case ok:
 		d.text(it, part, more)
 	default:
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": pieces of the answer were lost on the way"})
+		d.Broken("GARBAGE", "pieces of the answer were lost on the way")
 	}
 }
 
@@ -244,7 +223,7 @@ func (d *decoder) thought(it *item, o *outputItem) {
 	}
 	if o.Encrypted != "" {
 		it.encoding = o.raw
-		d.size += len(o.raw)
+		d.Hold(len(o.raw))
 	}
 }
 
@@ -252,28 +231,24 @@ func (d *decoder) picture(o *outputItem) {
 	if o.Result == "" {
 		return
 	}
-	img, err := picture("image/"+cmp.Or(o.Format, "png"), o.Result)
-	if err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": " + err.Error()})
-		return
-	}
-	d.Say(model.Chunk{Image: img})
+	picture(d.Out, "image/"+cmp.Or(o.Format, "png"), o.Result)
 }
 
-// picture reads a picture in base64.
-func picture(media, data string) (*model.Image, error) {
+// picture yields a picture that came in base64.
+func picture(out *wire.Out, media, data string) bool {
 	b, err := base64.StdEncoding.DecodeString(data)
 	if err != nil || len(b) == 0 {
-		return nil, fmt.Errorf("a picture in the answer can't be read")
+		out.Broken("GARBAGE", "a picture in the answer can't be read")
+		return false
 	}
-	return &model.Image{Media: media, Data: b}, nil
+	return out.Say(model.Chunk{Image: &model.Image{Media: media, Data: b}})
 }
 
 // ended takes the last event. Items whose end wasn't announced end now.
 func (d *decoder) ended(h *happening) {
 	var e endOf
 	if err := json.Unmarshal(h.Response, &e); err != nil {
-		d.Fail(&model.Error{Class: "transient", Code: "GARBAGE", Message: d.far.Name + ": the answer's end can't be read"})
+		d.Broken("GARBAGE", "the answer's end can't be read")
 		return
 	}
 	switch {
@@ -281,7 +256,7 @@ func (d *decoder) ended(h *happening) {
 		d.Fail(d.problem(e.Error))
 		return
 	case e.Status == "cancelled":
-		d.Fail(&model.Error{Class: "transient", Code: "CUT", Message: d.far.Name + ": the answer was cancelled at the far end"})
+		d.Broken("CUT", "the answer was cancelled at the far end")
 		return
 	}
 	for i, o := range e.Output {
@@ -341,7 +316,7 @@ func (d *decoder) pass(end, cut bool) {
 			}
 		case "function_call":
 			d.n++
-			d.Say(model.Chunk{Call: &model.Call{ID: d.ids.of(it.callID, d.n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo()}})
+			d.Say(model.Chunk{Call: &model.Call{ID: d.CallID(it.callID, d.n), Name: it.name, Args: argsIn(&it.args, cut), Echo: d.echo()}})
 		}
 		d.thoughts = nil
 	}
@@ -370,17 +345,6 @@ func (d *decoder) echo() *belay.Echo {
 		b = append(b, raw...)
 	}
 	return &belay.Echo{By: d.dialect, Data: append(b, ']')}
-}
-
-// callIDs gives each call an id of its own: some servers send none, or one twice.
-type callIDs map[string]bool
-
-func (c callIDs) of(id string, nth int) string {
-	if id == "" || c[id] {
-		id = fmt.Sprintf("call_%d", nth)
-	}
-	c[id] = true
-	return id
 }
 
 // stop is how the answer ended, in the runtime's words.

@@ -29,10 +29,7 @@ var (
 
 // Stream sends one request and yields the answer as it comes.
 func (p *Responses) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
-	return wire.Stream(ctx, r, p.post, func(a *wire.Answer, out wire.Out) {
-		d := decoder{far: &p.Endpoint, dialect: dialect(r.Model), Out: out, ids: callIDs{}}
-		d.read(a)
-	})
+	return wire.Stream(ctx, r, p.post, func(out *wire.Out) wire.Decoder[happening] { return newDecoder(out, dialect(r.Model)) })
 }
 
 // post sends the request. An account that isn't verified is refused when it asks

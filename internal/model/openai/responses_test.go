@@ -248,21 +248,6 @@ func FuzzResponsesStream(f *testing.F) {
 	f.Add([]byte(`{"type":"response.output_text.delta","content_index":-5,"output_index":-1,"delta":"x"}`))
 	f.Add([]byte(messageAdded + "\n" + hi + "\n" + messageDone + "\n" + completed + "\n" + completed))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		ended := false
-		d := decoder{far: &wire.Endpoint{Name: "far"}, ids: callIDs{}, Out: wire.Out{Yield: func(c model.Chunk, err error) bool {
-			if ended {
-				t.Fatal("something came after the end")
-			}
-			ended = c.Stop != "" || err != nil
-			return true
-		}}}
-		for _, part := range bytes.Split(data, []byte("\n")) {
-			if d.event(part); d.Over {
-				break
-			}
-		}
-		if d.Over != ended {
-			t.Error("the stream is over and nobody was told")
-		}
+		modeltest.Decoded(t, data, func(out *wire.Out) wire.Decoder[happening] { return newDecoder(out, "openai/m") })
 	})
 }

@@ -20,75 +20,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/sse"
 	"github.com/belay-run/belay/internal/model"
 )
-
-func read(r io.Reader) (out []string, err error) {
-	for e, err := range Events(r) {
-		if err != nil {
-			return out, err
-		}
-		out = append(out, e.Name+":"+string(e.Data))
-	}
-	return out, nil
-}
-
-func TestEvents(t *testing.T) {
-	for name, c := range map[string]struct {
-		in   string
-		want []string
-	}{
-		"two":                     {"data: a\n\ndata: b\n\n", []string{":a", ":b"}},
-		"named":                   {"event: delta\ndata: a\n\ndata: b\n\n", []string{"delta:a", ":b"}},
-		"several lines":           {"data: a\ndata:b\ndata\n\n", []string{":a\nb\n"}},
-		"CR LF":                   {"data: a\r\n\r\ndata: b\r\n\r\n", []string{":a", ":b"}},
-		"CR":                      {"data: a\r\rdata: b\r\r", []string{":a", ":b"}},
-		"comments and others":     {": hello\nid: 1\nretry: 5\ndata: a\n\n: ping\n\n", []string{":a"}},
-		"one space only":          {"data:  a\n\n", []string{": a"}},
-		"without its end":         {"data: a\n\ndata: b\n", []string{":a"}},
-		"in the middle of a line": {"data: a\n\ndata: b", []string{":a"}},
-		"BOM":                     {"\uFEFFdata: a\n\n", []string{":a"}},
-		"a name without data":     {"event: x\n\ndata: a\n\n", []string{":a"}},
-		"nothing":                 {"", nil},
-	} {
-		for how, r := range map[string]io.Reader{"whole": strings.NewReader(c.in), "byte by byte": iotest.OneByteReader(strings.NewReader(c.in))} {
-			if got, err := read(r); err != nil || !slices.Equal(got, c.want) {
-				t.Errorf("%s, %s: %q %v", name, how, got, err)
-			}
-		}
-	}
-}
-
-// endless is a stream without a line's end.
-type endless struct{ n int64 }
-
-func (e *endless) Read(p []byte) (int, error) {
-	for i := range p {
-		p[i] = 'x'
-	}
-	e.n += int64(len(p))
-	return len(p), nil
-}
-
-func TestAStreamWithoutEndsIsGivenUp(t *testing.T) {
-	e := &endless{}
-	if _, err := read(e); model.AsError(err).Class != "transient" || e.n > 2*maxEvent {
-		t.Errorf("%v after %d bytes", err, e.n)
-	}
-}
-
-func FuzzEvents(f *testing.F) {
-	for _, s := range []string{"data: a\n\n", "event: x\r\ndata: {}\r\n\r\n", "\uFEFFdata\r\r", ":\n\ndata:a"} {
-		f.Add([]byte(s))
-	}
-	f.Fuzz(func(t *testing.T, data []byte) {
-		a, errA := read(bytes.NewReader(data))
-		b, errB := read(iotest.OneByteReader(bytes.NewReader(data)))
-		if !slices.Equal(a, b) || (errA == nil) != (errB == nil) {
-			t.Errorf("%q differs by how it arrives: %q %v, %q %v", data, a, errA, b, errB)
-		}
-	})
-}
 
 // Every sequence of requests has the bytes that encoding from scratch gives.
 func TestPrefixesChangeNothing(t *testing.T) {
@@ -321,9 +255,9 @@ func TestDeadlines(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	got, err := read(a.Body)
-	if f := model.AsError(err); f.Class != "transient" || !strings.Contains(f.Message, "nothing came for 20ms") || len(got) != 1 {
-		t.Error(got, err)
+	got, err := io.ReadAll(a.Body)
+	if f := model.AsError(err); f.Class != "transient" || !strings.Contains(f.Message, "nothing came for 20ms") || string(got) != "data: a\n\n" {
+		t.Errorf("%q %v", got, err)
 	}
 	e = at(t, hang(false))
 	ctx, cancel := context.WithCancelCause(t.Context())
@@ -380,8 +314,9 @@ func TestAConnectionServesTheNextRequest(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for ev, err := range Events(a.Body) {
-			if err != nil || string(ev.Data) == "[DONE]" {
+		events := sse.NewReader(a.Body, maxEvent)
+		for {
+			if ev, err := events.Next(); err != nil || string(ev.Data) == "[DONE]" {
 				break
 			}
 		}

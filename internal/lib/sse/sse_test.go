@@ -1,4 +1,4 @@
-package client
+package sse
 
 import (
 	"bytes"
@@ -9,18 +9,21 @@ import (
 	"testing"
 	"testing/iotest"
 	"time"
-
-	"github.com/belay-run/belay"
 )
 
-func decoded(r io.Reader) (all []frame, d *decoder, err error) {
-	d = newDecoder(r)
+const limit = 8 << 20
+
+// frame is an event and the id of the stream behind it.
+type frame struct{ kind, id, data string }
+
+func decoded(r io.Reader) (all []frame, d *Reader, err error) {
+	d = NewReader(r, limit)
 	for {
-		f, err := d.next()
+		e, err := d.Next()
 		if err != nil {
 			return all, d, err
 		}
-		all = append(all, f)
+		all = append(all, frame{e.Name, d.ID, string(e.Data)})
 	}
 }
 
@@ -54,13 +57,40 @@ func TestEventsAreReadAsTheStandardSays(t *testing.T) {
 		}
 	}
 	_, d, _ := decoded(strings.NewReader("retry: 1500\nretry: -3\nretry: 99999999999\nretry: +7\nretry:\n\n"))
-	if d.retry != 1500*time.Millisecond {
-		t.Errorf("retry %v", d.retry)
+	if d.Retry != 1500*time.Millisecond {
+		t.Errorf("retry %v", d.Retry)
 	}
-	for name, in := range map[string]string{"a line": "data: " + strings.Repeat("x", maxFrame), "many lines": strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 9)} {
-		if _, _, err := decoded(strings.NewReader(in)); belay.CodeOf(err) != belay.CodeTooLarge {
+	for name, in := range map[string]string{"a line": "data: " + strings.Repeat("x", limit), "many lines": strings.Repeat("data: "+strings.Repeat("x", 1<<20)+"\n", 9)} {
+		if _, _, err := decoded(strings.NewReader(in)); !errors.Is(err, ErrTooLong) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// endless is a stream without a line's end.
+type endless struct{ n int64 }
+
+func (e *endless) Read(p []byte) (int, error) {
+	for i := range p {
+		p[i] = 'x'
+	}
+	e.n += int64(len(p))
+	return len(p), nil
+}
+
+func TestAStreamWithoutEndsIsGivenUp(t *testing.T) {
+	e := &endless{}
+	if _, _, err := decoded(e); !errors.Is(err, ErrTooLong) || e.n > 2*limit {
+		t.Errorf("%v after %d bytes", err, e.n)
+	}
+}
+
+// An event is there as soon as its last CR is.
+func TestAnEventWaitsForNothingBehindIt(t *testing.T) {
+	r, w := io.Pipe()
+	go func() { io.WriteString(w, "data: a\r\r") }()
+	if e, err := NewReader(r, limit).Next(); err != nil || string(e.Data) != "a" {
+		t.Errorf("%q %v", e.Data, err)
 	}
 }
 
@@ -74,7 +104,7 @@ func FuzzDecoder(f *testing.F) {
 			t.Fatal(err)
 		}
 		slow, e, _ := decoded(iotest.OneByteReader(bytes.NewReader(in)))
-		if !reflect.DeepEqual(all, slow) || d.retry != e.retry {
+		if !reflect.DeepEqual(all, slow) || d.Retry != e.Retry {
 			t.Fatalf("byte by byte it is %+v, at once %+v", slow, all)
 		}
 		var again bytes.Buffer
