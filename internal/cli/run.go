@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/core/route"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 )
 
@@ -82,11 +82,11 @@ func (a *program) given(c *runCmd, p *place, settings config.Settings) (work.Tas
 		if f.IsText() {
 			continue
 		}
-		need, what := route.Files, "document"
+		need, what := core.Files, "document"
 		if f.Image() {
-			need, what = route.Images, "image"
+			need, what = core.Images, "image"
 		}
-		if !slices.ContainsFunc(a.Models().Routes(p.Workspace, settings.Settings), func(c route.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
+		if !slices.ContainsFunc(a.Models().Routes(p.Workspace, settings.Settings), func(c core.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
 			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.Name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/core/route"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -18,12 +18,12 @@ import (
 
 // Routes are the models that a turn's requests may go to, the session's own
 // first, with what the catalogue knows of each.
-func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []route.Candidate {
-	all := []route.Candidate{m.candidate(w, s)}
+func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []core.Candidate {
+	all := []core.Candidate{m.candidate(w, s)}
 	for _, f := range s.Fallback {
 		var r event.Route
 		r.Provider, r.Model, _ = config.Route(f)
-		if !slices.ContainsFunc(all, func(c route.Candidate) bool { return c.Route == r }) {
+		if !slices.ContainsFunc(all, func(c core.Candidate) bool { return c.Route == r }) {
 			all = append(all, m.candidate(w, belay.Settings{Provider: r.Provider, Model: r.Model}))
 		}
 	}
@@ -31,8 +31,8 @@ func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []route.Candid
 }
 
 // candidate is one model as the catalogue knows it.
-func (m *Providers) candidate(w *config.Workspace, s belay.Settings) route.Candidate {
-	c := route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
+func (m *Providers) candidate(w *config.Workspace, s belay.Settings) core.Candidate {
+	c := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
 	known, ok := m.Known(w, s)
 	if c.Known = ok; ok {
 		c.Context = known.Context
@@ -53,10 +53,10 @@ func (m *Providers) candidate(w *config.Workspace, s belay.Settings) route.Candi
 		c.Lacks = "network"
 	default: // what it is sent, not what it could take at its vendor's
 		if can.Images {
-			c.Capabilities = append(c.Capabilities, route.Images)
+			c.Capabilities = append(c.Capabilities, core.Images)
 		}
 		if can.Files {
-			c.Capabilities = append(c.Capabilities, route.Files)
+			c.Capabilities = append(c.Capabilities, core.Files)
 		}
 	}
 	return c

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/route"
 )
 
 // longWait is a wait that another model is better than.
@@ -55,9 +54,9 @@ func needsOf(turns []Queued) (needs []string) {
 func needed(a belay.Attachment) string {
 	switch {
 	case strings.HasPrefix(a.Ref.Media, "image/"):
-		return route.Images
+		return core.Images
 	case a.Ref.Media != "" && !strings.HasPrefix(a.Ref.Media, "text/"):
-		return route.Files
+		return core.Files
 	}
 	return ""
 }
@@ -67,13 +66,8 @@ func (r *Rules) routing(ids belay.IDs, task belay.TaskID, needs []string) []core
 	if len(r.Routes) == 0 {
 		return nil
 	}
-	mode := "preferred"
-	if len(r.Routes) == 1 {
-		mode = "fixed"
-	}
 	var out []core.Fact
-	profile := r.Profile.With(needs, r.Routes)
-	for _, p := range route.Decide(profile, r.Routes).Facts(profile, r.Routes, mode, "user") {
+	for _, p := range r.Profile.With(needs, r.Routes).Facts(r.Routes) {
 		f := core.Fact{IDs: ids, Data: p}
 		if _, ofTask := p.(event.TaskProfileResolved); ofTask {
 			if task == "" {
@@ -126,7 +120,7 @@ func (d *decision) fallback() bool {
 		return false
 	}
 	from := t.Route
-	to, left, ok := route.Next(d.rules.Profile.With(t.needs(), d.rules.Routes), d.rules.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
+	to, left, ok := d.rules.Profile.With(t.needs(), d.rules.Routes).Next(d.rules.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
 	if !ok {
 		return false
 	}
@@ -159,9 +153,9 @@ func (t *Turn) cost() event.CostSum {
 }
 
 // to is where the turn's requests go.
-func (d *decision) to() route.Candidate {
+func (d *decision) to() core.Candidate {
 	if d.Turn.Route.Provider == "" {
-		return route.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: d.rules.Settings.Provider, Model: d.rules.Settings.Model}}, BaseURL: d.rules.Settings.BaseURL}
+		return core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: d.rules.Settings.Provider, Model: d.rules.Settings.Model}}, BaseURL: d.rules.Settings.BaseURL}
 	}
-	return route.Find(d.rules.Routes, d.Turn.Route)
+	return core.CandidateOf(d.rules.Routes, d.Turn.Route)
 }

@@ -8,7 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/route"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -30,8 +30,8 @@ type Rules struct {
 	Home               string           `json:"home,omitempty"`     // of the user, for the paths in command lines
 	Shadowed           bool             `json:"shadowed,omitempty"` // programs are looked for where the workspace can put some
 
-	Routes  []route.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
-	Profile route.Profile     `json:"profile,omitzero"` // what the turn needs of a model
+	Routes  []core.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
+	Profile core.Profile     `json:"profile,omitzero"` // what the turn needs of a model
 
 	Context []event.ContextItem     `json:"context,omitempty"` // what System holds besides the agent's own instructions
 	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held

@@ -18,7 +18,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/route"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/testkit/golden"
 )
@@ -265,7 +264,7 @@ func (w *world) setRule(kv string) {
 	case "route":
 		w.rules.Routes = append(w.rules.Routes, candidate(v))
 	case "needs":
-		w.rules.Profile = route.Profile{Kind: "work", Source: "settings", Needs: []string{v}}
+		w.rules.Profile = core.Profile{Kind: "work", Source: "settings", Needs: []string{v}}
 	case "time":
 		d, _ := time.ParseDuration(v)
 		s.Limits.Time = belay.Duration(d)
@@ -276,7 +275,7 @@ func (w *world) setRule(kv string) {
 
 // candidate is PROVIDER/MODEL, then :N for what it reads, +ABILITY for what it
 // is known to do, !REASON for why it can't be used.
-func candidate(v string) (c route.Candidate) {
+func candidate(v string) (c core.Candidate) {
 	v, c.Lacks, _ = strings.Cut(v, "!")
 	v, able, known := strings.Cut(v, "+")
 	if c.Known = known; able != "" {
