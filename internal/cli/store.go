@@ -11,7 +11,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/audit"
 	"github.com/belay-run/belay/internal/store/retention"
 	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/view"
@@ -296,7 +295,7 @@ func (c *storeCompactCmd) run(ctx context.Context, a *program) (int, error) {
 	}
 	gone, err := db.Tombstones(ctx, from)
 	if err == nil {
-		err = audit.Deletions(ctx, db, store.ThisProcess(), gone)
+		err = store.RecordDeletions(ctx, db, store.ThisProcess(), gone)
 	}
 	return belay.ExitOK, errors.Join(err, view.Catchup(ctx, db))
 }

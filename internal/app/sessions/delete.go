@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/audit"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -51,7 +50,7 @@ func Delete(ctx context.Context, r *app.Call, in *DeleteSession) (*SessionDelete
 	if err != nil {
 		return nil, err
 	}
-	if err := audit.Deletions(ctx, r.Store, store.ThisProcess(), []store.Tombstone{d.Tombstone}); err != nil {
+	if err := store.RecordDeletions(ctx, r.Store, store.ThisProcess(), []store.Tombstone{d.Tombstone}); err != nil {
 		return nil, err
 	}
 	if err := r.Reads.Views.Catchup(ctx); err != nil {

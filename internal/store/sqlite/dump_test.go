@@ -15,7 +15,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/lib/files"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -39,12 +38,12 @@ var dumped = []struct{ name, query string }{
 // known command, key, epoch and content. Equal dumps mean equal stores; caches
 // and views aren't in it. Like Verify it works on a copy.
 func Dump(ctx context.Context, dir string, w io.Writer) (err error) {
-	snap, err := hotcopy.New(ctx, layout.Path(dir), "")
+	snap, err := layout.NewCopy(ctx, layout.Path(dir), "")
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, snap.Remove()) }()
-	return hotcopy.Guard(func() (err error) {
+	return layout.Guard(func() (err error) {
 		pool, conn, err := snap.Open(ctx)
 		if err != nil {
 			return err

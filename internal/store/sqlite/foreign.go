@@ -8,7 +8,6 @@ import (
 	"os"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -46,7 +45,7 @@ func (p *place) foreignLog() bool {
 		return false
 	}
 	defer f.Close()
-	log, err := hotcopy.ScanLog(f, "")
+	log, err := layout.ScanLog(f, "")
 	if err != nil || len(log.First) < 108 {
 		return false
 	}

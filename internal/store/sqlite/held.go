@@ -8,7 +8,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -42,6 +41,6 @@ func (w *writer) contentPinned() (refused, broken error) {
 
 // CopyDatabase writes the database, as one read transaction sees it, to a new file.
 func (db *DB) CopyDatabase(ctx context.Context, path string) error {
-	err := hotcopy.Execute(ctx, db.dsn(url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '"+layout.Quote(path)+"'")
+	err := layout.Execute(ctx, db.dsn(url.Values{"_pragma": {"busy_timeout(5000)"}}), "VACUUM INTO '"+layout.Quote(path)+"'")
 	return db.wrap(err, "copy the store")
 }

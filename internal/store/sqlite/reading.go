@@ -11,7 +11,6 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -32,8 +31,8 @@ type access struct {
 	reading sync.RWMutex // held for reading while a query runs, for writing by Close
 	stmts   statements   // of readers
 	names   names
-	way     way           // to read without a writer
-	copy    *hotcopy.Copy // that is read; nil: the store itself
+	way     way          // to read without a writer
+	copy    *layout.Copy // that is read; nil: the store itself
 
 	writer *writer // nil when opened read-only
 	why    error   // there is no writer; nil: nobody wanted one
@@ -60,7 +59,7 @@ func (a *access) openToRead() error {
 		return err
 	}
 	if a.way = asItIs; a.hasLog() {
-		if a.copy, err = hotcopy.New(a.life, a.path, ""); err != nil {
+		if a.copy, err = layout.NewCopy(a.life, a.path, ""); err != nil {
 			return err
 		}
 		a.way = asCopy

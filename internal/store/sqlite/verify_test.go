@@ -16,7 +16,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
@@ -132,7 +131,7 @@ func TestVerifyNamesWhatWasChanged(t *testing.T) {
 		dir := whole(t)
 		sqlExec(t, placeOf(t, dir), c.statement)
 		r := verified(t, dir)
-		if !slices.ContainsFunc(r.Problems, func(p hotcopy.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
+		if !slices.ContainsFunc(r.Problems, func(p layout.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
 			t.Errorf("%s:\nwant %s: %s\ngot %q", c.statement, c.place, c.what, r.Problems)
 		}
 	}
@@ -177,7 +176,7 @@ func TestVerifyChecksFilesOfContent(t *testing.T) {
 			t.Fatal(err)
 		}
 		r := verified(t, dir)
-		if !slices.ContainsFunc(r.Problems, func(p hotcopy.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
+		if !slices.ContainsFunc(r.Problems, func(p layout.Problem) bool { return p.Place == c.place && strings.Contains(p.What, c.what) }) {
 			t.Errorf("want %s: %s\ngot %q", c.place, c.what, r.Problems)
 		}
 	}
@@ -190,19 +189,19 @@ func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	scan, err := hotcopy.ScanLog(bytes.NewReader(intact), "log")
+	scan, err := layout.ScanLog(bytes.NewReader(intact), "log")
 	if err != nil || len(scan.Problems) > 0 || scan.Frames < 30 {
 		t.Fatalf("the log: %+v, %v", scan, err)
 	}
-	const frame = 4096 + hotcopy.FrameBytes
-	last := hotcopy.HeaderBytes + int(scan.Frames-1)*frame
+	const frame = 4096 + layout.FrameBytes
+	last := layout.HeaderBytes + int(scan.Frames-1)*frame
 	for _, c := range []struct {
 		at   int
 		want string
 	}{
 		{5, "belay.db-wal: header, byte 0"},
-		{hotcopy.HeaderBytes + 2*frame + 100, "belay.db-wal: frame 3, byte 8272: its checksum is wrong: SQLite would leave out"},
-		{hotcopy.HeaderBytes + 2*frame + 9, "belay.db-wal: frame 3, byte 8272: its salts were changed: SQLite would leave out"},
+		{layout.HeaderBytes + 2*frame + 100, "belay.db-wal: frame 3, byte 8272: its checksum is wrong: SQLite would leave out"},
+		{layout.HeaderBytes + 2*frame + 9, "belay.db-wal: frame 3, byte 8272: its salts were changed: SQLite would leave out"},
 		{last + 50, "tail: torn or damaged: its checksum is wrong"},
 		{last + 9, "tail: torn or damaged: its salts were changed"},
 	} {
@@ -229,7 +228,7 @@ func TestTheLogIsReadBeyondWhatSQLiteTakes(t *testing.T) {
 func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 	var dir, log string
 	var intact []byte
-	var scan hotcopy.Log
+	var scan layout.Log
 	for range 20 { // until one was killed between a commit and the next write
 		dir, _ = killed(t)
 		log = layout.Path(dir) + "-wal"
@@ -237,13 +236,13 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 		if intact, err = os.ReadFile(log); err != nil {
 			t.Fatal(err)
 		}
-		scan, _ = hotcopy.ScanLog(bytes.NewReader(intact), "log")
-		if x, ok := hotcopy.ReadIndex(layout.Path(dir) + "-index"); ok && x.Salts == scan.Salts && x.Frames == scan.Frames {
+		scan, _ = layout.ScanLog(bytes.NewReader(intact), "log")
+		if x, ok := layout.ReadIndex(layout.Path(dir) + "-index"); ok && x.Salts == scan.Salts && x.Frames == scan.Frames {
 			break
 		}
 	}
-	const frame = 4096 + hotcopy.FrameBytes
-	end := hotcopy.HeaderBytes + int(scan.Frames)*frame
+	const frame = 4096 + layout.FrameBytes
+	end := layout.HeaderBytes + int(scan.Frames)*frame
 	facts := verified(t, dir).Events
 	begun := slices.Clone(intact[end-frame : end]) // of the last commit, so its checksum doesn't follow
 	page := slices.Concat(begun[:4], make([]byte, 4), begun[8:])
@@ -254,7 +253,7 @@ func TestWhatWasNeverCommittedIsNoDamage(t *testing.T) {
 		{"nothing", nil},
 		{"half a frame", page[:1000]},
 		{"half of a frame that would commit", begun[:1000]},
-		{"a frame's header", page[:hotcopy.FrameBytes]},
+		{"a frame's header", page[:layout.FrameBytes]},
 		{"ten bytes", page[:10]},
 		{"a frame and a half", slices.Concat(page, page[:1000])},
 		{"space", make([]byte, 3*frame)},

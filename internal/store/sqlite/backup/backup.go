@@ -20,7 +20,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
@@ -144,7 +143,7 @@ func (b *backup) snapshot(ctx context.Context) (err error) {
 		"DELETE FROM writers",
 		"PRAGMA journal_mode=WAL",
 	} {
-		if err := hotcopy.Execute(ctx, dsnOf(path), statement); err != nil {
+		if err := layout.Execute(ctx, dsnOf(path), statement); err != nil {
 			return b.failed(ctx, err)
 		}
 	}

@@ -22,7 +22,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
@@ -98,13 +97,13 @@ func (u *unpacking) holdsSomething(ctx context.Context) (full bool, err error) {
 	if _, err := os.Stat(layout.Path(u.dir)); errors.Is(err, fs.ErrNotExist) {
 		return false, nil
 	}
-	snap, err := hotcopy.New(ctx, layout.Path(u.dir), "")
+	snap, err := layout.NewCopy(ctx, layout.Path(u.dir), "")
 	if err != nil {
 		return false, err
 	}
 	defer func() { err = errors.Join(err, snap.Remove()) }()
 	full = true // what can't be read isn't empty
-	_ = hotcopy.Guard(func() error {
+	_ = layout.Guard(func() error {
 		pool, conn, err := snap.Open(ctx)
 		if err != nil {
 			return err
@@ -358,7 +357,7 @@ func continueAfter(ctx context.Context, path string, end int64) error {
 
 // onFile runs a statement on a database that nobody has open.
 func onFile(ctx context.Context, path, statement string) error {
-	return hotcopy.Execute(ctx, (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=synchronous(FULL)"}).String(), statement)
+	return layout.Execute(ctx, (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=synchronous(FULL)"}).String(), statement)
 }
 
 func syncError(path string, err error) error {

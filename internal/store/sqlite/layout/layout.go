@@ -1,6 +1,8 @@
 // Package layout is what the files of a SQLite store hold: where they are, their
-// tables, the rows with their columns and checksums, and the errors of the files.
-// The driver, its checks and its backups share it. It opens no database.
+// tables, the rows with their columns and checksums, the write-ahead log, which it
+// reads further than SQLite does, and the errors of the files. It copies them while
+// others write. The driver, its checks and its backups share it. It opens no database
+// but a copy.
 package layout
 
 import (

@@ -13,7 +13,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/hotcopy"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -26,7 +25,7 @@ type Options struct {
 }
 
 // Problem is something that isn't as it was written.
-type Problem = hotcopy.Problem
+type Problem = layout.Problem
 
 // Report is what Run found.
 type Report struct {
@@ -75,7 +74,7 @@ func (r *Report) warn(place, what string) {
 // the same store open: closing a file drops the locks that SQLite holds on it.
 func Run(ctx context.Context, dir string, o Options) (Report, error) {
 	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[layout.Output]int64{}, expired: map[[32]byte]bool{}}
-	snap, err := hotcopy.New(ctx, layout.Path(dir), o.Temp)
+	snap, err := layout.NewCopy(ctx, layout.Path(dir), o.Temp)
 	if err != nil {
 		return v.Report, err
 	}
@@ -93,7 +92,7 @@ type verification struct {
 	Report
 	dir         string
 	o           Options
-	snap        *hotcopy.Copy
+	snap        *layout.Copy
 	conn        *sql.Conn
 	ended       bool // the connection is of no more use
 	types       map[int64]string
@@ -171,9 +170,9 @@ func (v *verification) step(ctx context.Context, place string, run func() error)
 	if v.ended || ctx.Err() != nil {
 		return
 	}
-	if err := hotcopy.Guard(run); err != nil {
+	if err := layout.Guard(run); err != nil {
 		v.problem(place, "it can't be read: %v", err)
-		_, v.ended = errors.AsType[*hotcopy.Panic](err)
+		_, v.ended = errors.AsType[*layout.Panic](err)
 	}
 }
 

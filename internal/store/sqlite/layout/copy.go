@@ -1,6 +1,4 @@
-// Package hotcopy copies the files of a store while others write it, and reads the
-// write-ahead log by itself, further than SQLite does.
-package hotcopy
+package layout
 
 import (
 	"bytes"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
-	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // Copy is a copy of a store's database and log in a directory of its own,
@@ -38,12 +35,12 @@ type Copy struct {
 // copies is how often a copy is tried while the store is being written.
 const copies = 8
 
-// New copies a store. Its files are read as files: nothing is locked
+// NewCopy copies a store. Its files are read as files: nothing is locked
 // and nothing written there.
-func New(ctx context.Context, database, temp string) (s *Copy, err error) {
+func NewCopy(ctx context.Context, database, temp string) (s *Copy, err error) {
 	to, err := os.MkdirTemp(temp, "belay-verify-")
 	if err != nil {
-		return nil, layout.Unreadable(temp, err)
+		return nil, Unreadable(temp, err)
 	}
 	s = &Copy{dir: to, Path: filepath.Join(to, "belay.db")}
 	var before []Problem
@@ -116,7 +113,7 @@ func (s *Copy) take(ctx context.Context, path string) (whole bool, err error) {
 		return false, belay.Errorf(belay.CodeNotFound, "there is no store").At(path).Wrap(err)
 	}
 	if err != nil {
-		return false, layout.Unreadable(path, err)
+		return false, Unreadable(path, err)
 	}
 	var head bytes.Buffer
 	if s.Size, err = copyTo(ctx, s.Path, path, func(r io.Reader) error {
@@ -145,7 +142,7 @@ func (s *Copy) take(ctx context.Context, path string) (whole bool, err error) {
 	}
 	after, err := look(path)
 	if err != nil {
-		return false, layout.Unreadable(path, err)
+		return false, Unreadable(path, err)
 	}
 	changed := before.header != after.header || before.log == 0 && before.time != after.time
 	return !changed && (len(s.Log.Problems) == 0 || before == after), nil
@@ -155,12 +152,12 @@ func (s *Copy) take(ctx context.Context, path string) (whole bool, err error) {
 func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (size int64, err error) {
 	in, err := os.Open(from)
 	if err != nil {
-		return 0, layout.Unreadable(from, err)
+		return 0, Unreadable(from, err)
 	}
 	defer in.Close()
 	out, err := os.OpenFile(to, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
-		return 0, layout.Unreadable(to, err)
+		return 0, Unreadable(to, err)
 	}
 	both := io.TeeReader(files.WithContext(ctx, in), counted{out, &size})
 	if err = each(both); err == nil {
@@ -169,7 +166,7 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	if e := out.Close(); err == nil {
 		err = e
 	}
-	return size, layout.Unreadable(from, err)
+	return size, Unreadable(from, err)
 }
 
 type counted struct {

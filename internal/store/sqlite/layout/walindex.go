@@ -1,4 +1,4 @@
-package hotcopy
+package layout
 
 import (
 	"encoding/binary"

@@ -1,4 +1,4 @@
-package audit_test
+package store_test
 
 import (
 	"strings"
@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/audit"
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
@@ -31,12 +30,12 @@ func TestEachDeletionIsRecordedOnce(t *testing.T) {
 		all = append(all, d.Tombstone)
 	}
 	for _, batch := range [][]store.Tombstone{all[:1], all, all, nil} {
-		if err := audit.Deletions(t.Context(), st, store.Owner{ID: "two"}, batch); err != nil {
+		if err := store.RecordDeletions(t.Context(), st, store.Owner{ID: "two"}, batch); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var said []string
-	for e, err := range st.Read(t.Context(), audit.Stream, 0) {
+	for e, err := range st.Read(t.Context(), store.SystemStream, 0) {
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -46,7 +45,7 @@ func TestEachDeletionIsRecordedOnce(t *testing.T) {
 	if got := strings.Join(said, "\n"); len(said) != 2 || !strings.Contains(got, "user:mia: session sess_a was deleted with 0 facts, at position ") || !strings.Contains(said[1], "sess_b") {
 		t.Errorf("got %q", said)
 	}
-	if owner, err := st.OwnerOf(t.Context(), belay.SessionID(audit.Stream)); owner != nil || err != nil {
+	if owner, err := st.OwnerOf(t.Context(), belay.SessionID(store.SystemStream)); owner != nil || err != nil {
 		t.Errorf("the stream is still owned: %v, %v", owner, err)
 	}
 }
