@@ -1,6 +1,7 @@
 package event
 
 import (
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -43,6 +44,18 @@ type TaskEnd struct {
 	Summary belay.Content `json:"summary,omitzero"`
 	Reason  string        `json:"reason,omitempty"`
 }
+
+// End returns what the fact shares with the other ends.
+func (e TaskEnd) End() TaskEnd { return e }
+
+// TaskOver is any of the ends of a task.
+type TaskOver interface {
+	Payload
+	End() TaskEnd
+}
+
+// TaskStatus is the standard's word for how a task stands after its end.
+func TaskStatus(p TaskOver) string { return strings.TrimPrefix(TypeOf(p), "task.") }
 
 // The ends of a task.
 type (

@@ -22,18 +22,8 @@ func (s *Session) applyTask(e event.Envelope) {
 		t.Status, t.Reason = "cancelling", preview(p.Reason)
 	case event.TaskAttemptStarted:
 		t.Status, t.Attempts, t.Thread, t.Run = "running", p.Number, p.Thread, e.IDs.Run
-	case event.TaskCompleted:
-		t.end("completed", p.TaskEnd)
-	case event.TaskFailed:
-		t.end("failed", p.TaskEnd)
-	case event.TaskCancelled:
-		t.end("cancelled", p.TaskEnd)
-	case event.TaskTimedOut:
-		t.end("timed_out", p.TaskEnd)
-	case event.TaskLost:
-		t.end("lost", p.TaskEnd)
-	case event.TaskBlocked:
-		t.end("blocked", p.TaskEnd)
+	case event.TaskOver:
+		t.Status, t.Reason = event.TaskStatus(p), preview(p.End().Reason)
 	}
 }
 
@@ -48,5 +38,3 @@ func (s *Session) task(id belay.TaskID) *Task {
 	s.Tasks = newest(append(s.Tasks, Task{ID: id}), maxTasks)
 	return &s.Tasks[len(s.Tasks)-1]
 }
-
-func (t *Task) end(status string, e event.TaskEnd) { t.Status, t.Reason = status, preview(e.Reason) }

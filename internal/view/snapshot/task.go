@@ -76,26 +76,8 @@ func (f *Fold) task(e event.Envelope) {
 	case event.TaskAttemptFailed:
 		a := t.attempt(e.IDs.Run)
 		a.Status, a.EndedAt, a.Error = ended(p.Outcome), e.Time, &AttemptError{p.Outcome, cut(p.Reason)}
-	default:
-		t.over(e)
-	}
-}
-
-func (t *Task) over(e event.Envelope) {
-	end := func(status string, p event.TaskEnd) { t.Status, t.Reason, t.EndedAt = status, cut(p.Reason), e.Time }
-	switch p := e.Data.(type) {
-	case event.TaskCompleted:
-		end("completed", p.TaskEnd)
-	case event.TaskFailed:
-		end("failed", p.TaskEnd)
-	case event.TaskCancelled:
-		end("cancelled", p.TaskEnd)
-	case event.TaskTimedOut:
-		end("timed_out", p.TaskEnd)
-	case event.TaskLost:
-		end("lost", p.TaskEnd)
-	case event.TaskBlocked:
-		end("blocked", p.TaskEnd)
+	case event.TaskOver:
+		t.Status, t.Reason, t.EndedAt = event.TaskStatus(p), cut(p.End().Reason), e.Time
 	}
 }
 

@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -134,19 +135,12 @@ func (a *Answer) stands(events ...*event.Envelope) {
 			continue
 		}
 		f := Fact{Event: e.ID(), Stream: e.Stream, Seq: e.Seq, Text: Line(*e)}
-		at := len(a.Facts)
-		for i, o := range a.Facts {
-			if o.Stream == f.Stream && o.Seq == f.Seq {
-				at = -1
-				break
-			}
-			if o.Stream == f.Stream && o.Seq > f.Seq {
-				at = i
-				break
-			}
-		}
-		if at >= 0 {
-			a.Facts = append(a.Facts[:at], append([]Fact{f}, a.Facts[at:]...)...)
+		at := slices.IndexFunc(a.Facts, func(o Fact) bool { return o.Stream == f.Stream && o.Seq >= f.Seq })
+		switch {
+		case at < 0:
+			a.Facts = append(a.Facts, f)
+		case a.Facts[at].Seq > f.Seq:
+			a.Facts = slices.Insert(a.Facts, at, f)
 		}
 	}
 }

@@ -2,6 +2,7 @@
 package story
 
 import (
+	"cmp"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -214,45 +215,39 @@ func (f *Items) wanted(e event.Envelope, p event.ModelCompleted) {
 	for _, c := range p.Calls {
 		it := f.item(e, ItemToolCall, string(c.ID), true)
 		it.Step, it.Call, it.Name, it.Args, it.Status = e.IDs.Step, c.ID, c.Name, string(c.Args), "requested"
-		if c.ArgsRef != nil {
-			it.Content = c.ArgsRef
-		}
+		it.Content = cmp.Or(c.ArgsRef, it.Content)
 	}
 }
 
 // call tells the outcome of a call.
 func (f *Items) call(e event.Envelope) {
-	var it *Item
+	switch e.Data.(type) {
+	case event.ToolArgs, event.ToolStarted, event.ToolProgress, event.ToolResult, event.ToolFailed:
+	default:
+		return
+	}
+	it := f.item(e, ItemToolCall, string(e.IDs.Call), false)
+	it.Step, it.Call = e.IDs.Step, e.IDs.Call
 	switch p := e.Data.(type) {
 	case event.ToolArgs:
-		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name, it.Edit = p.Name, &Edit{By: p.By, Args: string(p.Args), Content: p.ArgsRef}
 	case event.ToolStarted:
-		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name, it.Status = p.Name, "running"
 	case event.ToolProgress:
-		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Text = p.Text
 	case event.ToolResult:
-		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name = p.Name
 		it.say(p.Output)
-		if p.Whole != nil {
-			it.Content = p.Whole
-		}
+		it.Content = cmp.Or(p.Whole, it.Content)
 		it.done(e, string(belay.Completed))
 		if p.Exit != 0 {
 			it.Status = p.Outcome()
 		}
 	case event.ToolFailed:
-		it = f.item(e, ItemToolCall, string(e.IDs.Call), false)
 		it.Name, it.Detail, it.Status = p.Name, p.Problem.Message, p.Problem.Class
 		it.say(p.Output)
 		if p.Final {
 			it.done(e, "")
 		}
-	default:
-		return
 	}
-	it.Step, it.Call = e.IDs.Step, e.IDs.Call
 }

@@ -182,7 +182,9 @@ func check(t *testing.T, name string, window []event.Envelope) {
 	t.Helper()
 	Timeline(window)
 	ids := []string{""}
-	tell(window).subjects(func(x subject) bool { ids = append(ids, x.id); return true })
+	for _, x := range tell(window).subjects() {
+		ids = append(ids, x.id)
+	}
 	for _, id := range ids {
 		a, err := Why(window, id)
 		if err != nil {

@@ -165,9 +165,6 @@ func saysQueue(p event.QueueChanged) string {
 }
 
 func saysTask(p event.Payload) (string, bool) {
-	end := func(e event.TaskEnd) (string, bool) {
-		return join(": ", string(e.Outcome), join(", ", e.Reason, when(e.Summary.Text, `"%s"`))), true
-	}
 	switch p := p.(type) {
 	case event.TaskCreated:
 		return join(": ", when(p.By, "by %s"), quote(p.Objective.Text)), true
@@ -183,18 +180,9 @@ func saysTask(p event.Payload) (string, bool) {
 		return quote(p.Summary.Text), true
 	case event.TaskAttemptFailed:
 		return fmt.Sprintf("%s: %s", p.Outcome, p.Reason), true
-	case event.TaskCompleted:
-		return end(p.TaskEnd)
-	case event.TaskFailed:
-		return end(p.TaskEnd)
-	case event.TaskCancelled:
-		return end(p.TaskEnd)
-	case event.TaskTimedOut:
-		return end(p.TaskEnd)
-	case event.TaskLost:
-		return end(p.TaskEnd)
-	case event.TaskBlocked:
-		return end(p.TaskEnd)
+	case event.TaskOver:
+		e := p.End()
+		return join(": ", string(e.Outcome), join(", ", e.Reason, when(e.Summary.Text, `"%s"`))), true
 	}
 	return "", false
 }

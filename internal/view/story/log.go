@@ -172,7 +172,7 @@ func (s *story) tellTask(e *event.Envelope) {
 		t.attempt(e.IDs.Run).started = e
 	case event.TaskAttemptCompleted, event.TaskAttemptFailed:
 		t.attempt(e.IDs.Run).ended = e
-	case event.TaskCompleted, event.TaskFailed, event.TaskCancelled, event.TaskTimedOut, event.TaskLost, event.TaskBlocked:
+	case event.TaskOver:
 		t.ended = e
 	}
 }
@@ -311,10 +311,8 @@ func (t *turn) call(step belay.StepID, id belay.CallID) *call {
 }
 
 func (t *turn) ask(e *event.Envelope) *ask {
-	for _, a := range t.asks {
-		if a.id == e.IDs.Action {
-			return a
-		}
+	if a := t.asked(e.IDs.Action); a != nil {
+		return a
 	}
 	a := &ask{id: e.IDs.Action, turn: t}
 	if e.IDs.Call != "" {
@@ -323,6 +321,14 @@ func (t *turn) ask(e *event.Envelope) *ask {
 	}
 	t.asks = append(t.asks, a)
 	return a
+}
+
+// asked is the question with an id, or nil.
+func (t *turn) asked(id belay.ActionID) *ask {
+	if i := slices.IndexFunc(t.asks, func(a *ask) bool { return a.id == id }); i >= 0 {
+		return t.asks[i]
+	}
+	return nil
 }
 
 // begun reports whether the turn left the queue, as far as the facts reach.

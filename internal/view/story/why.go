@@ -59,23 +59,19 @@ const shown = 4
 // several things the narrowest counts.
 func (s *story) find(id string) (subject, error) {
 	var begins []subject
-	var same *subject
-	s.subjects(func(x subject) bool {
+	for _, x := range s.subjects() {
 		if x.id == id {
-			same = &x
-			return false
+			return x, nil
 		}
 		_, rest, _ := strings.Cut(x.id, "_")
-		if strings.HasPrefix(x.id, id) || rest != "" && strings.HasPrefix(rest, id) {
-			if len(begins) <= shown && !slices.ContainsFunc(begins, func(o subject) bool { return o.id == x.id }) {
-				begins = append(begins, x)
-			}
+		if !strings.HasPrefix(x.id, id) && (rest == "" || !strings.HasPrefix(rest, id)) {
+			continue
 		}
-		return true
-	})
+		if len(begins) <= shown && !slices.ContainsFunc(begins, func(o subject) bool { return o.id == x.id }) {
+			begins = append(begins, x)
+		}
+	}
 	switch {
-	case same != nil:
-		return *same, nil
 	case len(begins) == 1:
 		return begins[0], nil
 	case len(begins) == 0:
@@ -93,63 +89,42 @@ func (s *story) find(id string) (subject, error) {
 		WithHint("write more of it: %s", Clean(strings.Join(names, ", ")))
 }
 
-// subjects yields everything that can be asked about, narrow things first.
-func (s *story) subjects(yield func(subject) bool) {
+// subjects are everything that can be asked about, narrow things first.
+func (s *story) subjects() (all []subject) {
+	add := func(kind, id string, why func() Answer) { all = append(all, subject{kind, id, why}) }
 	for _, t := range s.turns {
-		if !t.subjects(yield) {
-			return
+		for _, a := range t.asks {
+			add("action", string(a.id), a.why)
+		}
+		for _, st := range t.steps {
+			for _, c := range st.calls {
+				add("call", string(c.id), c.why)
+			}
+			add("step", string(st.id), st.why)
 		}
 	}
+	newest := map[belay.ThreadID]*turn{}
 	for _, t := range s.turns {
-		if !yield(subject{"turn", string(t.ids.Turn), func() Answer { return s.whyTurn(t) }}) {
-			return
-		}
+		add("turn", string(t.ids.Turn), func() Answer { return s.whyTurn(t) })
+		newest[t.ids.Thread] = t
 	}
 	for _, t := range s.tasks {
 		for _, a := range t.attempts {
-			if !yield(subject{"run", string(a.id), func() Answer { return s.whyRun(a) }}) {
-				return
-			}
+			add("run", string(a.id), func() Answer { return s.whyRun(a) })
 		}
-		if !yield(subject{"task", string(t.id), func() Answer { return s.whyTask(t) }}) {
-			return
-		}
+		add("task", string(t.id), func() Answer { return s.whyTask(t) })
 	}
-	for _, t := range s.turns { // a thread is explained by its newest turn
-		if !yield(subject{"thread", string(t.ids.Thread), func() Answer { return s.whyThread(t.ids.Thread) }}) {
-			return
-		}
+	for _, t := range s.turns {
+		add("thread", string(t.ids.Thread), func() Answer { return s.whyTurn(newest[t.ids.Thread]) })
 	}
 	for _, x := range s.sessions {
-		if !yield(subject{"session", string(x.id), func() Answer { return s.whySession(x) }}) {
-			return
-		}
+		add("session", string(x.id), func() Answer { return s.whySession(x) })
 	}
 	for i := range s.events {
 		e := &s.events[i]
-		if !yield(subject{"event", string(e.ID()), func() Answer { return s.whyEvent(e) }}) {
-			return
-		}
+		add("event", string(e.ID()), func() Answer { return s.whyEvent(e) })
 	}
-}
-
-func (t *turn) subjects(yield func(subject) bool) bool {
-	for _, a := range t.asks {
-		if !yield(subject{"action", string(a.id), a.why}) {
-			return false
-		}
-	}
-	for _, st := range t.steps {
-		for _, c := range st.calls {
-			if !yield(subject{"call", string(c.id), c.why}) {
-				return false
-			}
-		}
-		if !yield(subject{"step", string(st.id), st.why}) {
-			return false
-		}
-	}
-	return true
+	return all
 }
 
 // whyLast explains the last thing that ended, asked or was denied; while
@@ -201,27 +176,17 @@ func (s *story) behind(e *event.Envelope) Answer {
 
 func (s *story) inTurn(e *event.Envelope, t *turn) Answer {
 	switch e.Data.(type) {
-	case event.ActionRequired, event.ActionResolved, event.PermissionRequested, event.PermissionResolved:
-		for _, a := range t.asks {
-			if a.id == e.IDs.Action {
-				return a.why()
-			}
+	case event.ActionRequired, event.ActionResolved, event.PermissionRequested, event.PermissionResolved, event.RunStatus:
+		if a := t.asked(e.IDs.Action); a != nil {
+			return a.why()
 		}
 	case event.ModelRequested, event.ModelDelta, event.ModelCompleted, event.ModelFailed:
 		if st := t.stepBy[e.IDs.Step]; st != nil {
 			return st.why()
 		}
-	case event.RunStatus:
-		if e.IDs.Action != "" {
-			for _, a := range t.asks {
-				if a.id == e.IDs.Action {
-					return a.why()
-				}
-			}
-		}
-		return s.whyTurn(t)
 	}
-	if c := t.callBy[e.IDs.Call]; c != nil {
+	_, status := e.Data.(event.RunStatus)
+	if c := t.callBy[e.IDs.Call]; c != nil && !status {
 		return c.why()
 	}
 	return s.whyTurn(t)
@@ -237,15 +202,6 @@ func (s *story) whyRefused(e *event.Envelope, p event.ChannelMessage) Answer {
 	}
 	a.next("shows what waits and what runs", "belay sessions show %s", e.IDs.Session)
 	return a
-}
-
-func (s *story) whyThread(id belay.ThreadID) Answer {
-	for i := len(s.turns) - 1; i >= 0; i-- {
-		if s.turns[i].ids.Thread == id {
-			return s.whyTurn(s.turns[i])
-		}
-	}
-	panic("explain: a thread without a turn was offered as a subject")
 }
 
 // whySession explains where a session stands: the turn that waits or runs, else

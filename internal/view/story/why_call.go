@@ -224,9 +224,9 @@ func (c *call) advise(a *Answer) {
 		a.next("shows what the call was about to do and what happened around it", "belay events %s", t.ids.Session)
 		resume(a, t, "continues; the same call runs again only if a rule or a person allows it", "")
 	case failed && p.Problem.Code == "CALL_LIMIT":
-		callFlag(a, t)
+		raise(a, t, "calls")
 	case failed && p.Problem.Code == "TIME_IS_UP":
-		timeFlag(a, t)
+		raise(a, t, "time")
 	case c.over == nil && t.ended == nil:
 		resume(a, t, "continues it, if no process drives the session", "")
 	case c.wasAsked() && !failed:

@@ -2,6 +2,7 @@ package story
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -141,12 +142,8 @@ func (st *step) addCost(a *Answer) {
 func (st *step) advise(a *Answer, p event.ModelRequested) {
 	t := st.turn
 	switch {
-	case p.Kind == "final" && p.Limit == "steps":
-		stepFlag(a, t)
-	case p.Kind == "final" && p.Limit == "calls":
-		callFlag(a, t)
-	case p.Kind == "final" && p.Limit == "time":
-		timeFlag(a, t)
+	case p.Kind == "final" && slices.Contains([]string{"steps", "calls", "time"}, p.Limit):
+		raise(a, t, p.Limit)
 	case (p.Kind == "nudge" || p.Kind == "grace") && t.ended != nil:
 		resume(a, t, "takes a plain answer as the end", "completion", belay.CompletionConversational)
 	case t.ended == nil:

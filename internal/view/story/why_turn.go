@@ -83,7 +83,9 @@ func (s *story) whyFailed(a *Answer, t *turn, p event.TurnFailed) {
 	a.head("Turn %s ended %s (%s, exit code %d): %s", short(string(t.ids.Turn)), p.Outcome, p.Code, p.Outcome.ExitCode(), p.Reason)
 	if e, ok := endingOf(p.Code); ok {
 		a.say("%s", e.means)
-		e.details(a, t)
+		if e.details != nil {
+			e.details(a, t)
+		}
 	}
 	a.say("It used %s.", stats(p.Stats))
 	if len(a.Next) == 0 {
@@ -113,9 +115,9 @@ func endingOf(code string) (ending, bool) {
 		"RETRY_BUDGET":         {"So many requests of this turn failed that it isn't a passing fault; it stopped before it asked for more.", modelFailed},
 		"NO_COMPLETION":        {"The model stopped without calling the completion tool, was reminded (nudge), stopped again, and did not complete in its last step (grace).", noCompletion},
 		"STOPPED_AFTER_DENIAL": {"The gate's no was the last thing the model heard; it stopped without completing, also after a nudge and a grace step.", stoppedAfterDenial},
-		"STEP_LIMIT":           {"The limit of steps was reached and the final step brought no completion.", stepLimit},
-		"CALL_LIMIT":           {"The limit of tool calls was reached and the final step brought no completion.", callLimit},
-		"TIME_LIMIT":           {"The limit of active time was reached: what ran was stopped, and the final step brought no completion. Waiting for a person doesn't count.", timeLimit},
+		"STEP_LIMIT":           {"The limit of steps was reached and the final step brought no completion.", limitReached("steps")},
+		"CALL_LIMIT":           {"The limit of tool calls was reached and the final step brought no completion.", limitReached("calls")},
+		"TIME_LIMIT":           {"The limit of active time was reached: what ran was stopped, and the final step brought no completion. Waiting for a person doesn't count.", limitReached("time")},
 		"LOOP":                 {"One call came again and again with the same arguments and the same end while nothing changed in between, and the final step brought no completion.", looped},
 		"FAILURES":             {"Three different failures came in a row without one success, and the turn was not continued.", failures},
 		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
@@ -123,7 +125,7 @@ func endingOf(code string) (ending, bool) {
 		"SNAPSHOT_FAILED":      {"The workspace was to be kept before the turn's first step, so that what commands change can be taken back. It could not be, so nothing was run.", snapshotFailed},
 		"BUSY":                 {"Another turn ran and it was not to wait, or as many turns waited already as may. It never began; it ended so that its task has an end.", busy},
 		"QUEUE_DROPPED":        {"As many turns waited as may when another one came, and by the thread's drop policy the one that had waited longest made room. It never began.", busy},
-		"JOINED":               {"Its text was given to the model as a part of another turn, and it ended as that one did.", joined},
+		"JOINED":               {"Its text was given to the model as a part of another turn, and it ended as that one did.", nil},
 		"INTERRUPTED":          {"It was stopped on request. Text that was there is kept.", interrupted},
 		"CONTENT_MISSING":      {"A part of the conversation is not in the store any more, and a model that is shown the rest would take it for the whole.", contentMissing},
 		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
@@ -234,37 +236,27 @@ func (t *turn) limits() belay.Limits {
 	return l
 }
 
-func stepLimit(a *Answer, t *turn) {
-	finalSteps(a, t)
-	stepFlag(a, t)
-}
-
-func stepFlag(a *Answer, t *turn) {
-	if l := t.limits(); l.Steps > 0 {
-		resume(a, t, "tries again with twice the steps; 0 is no limit", "max-steps", 2*l.Steps)
+func limitReached(of string) func(a *Answer, t *turn) {
+	return func(a *Answer, t *turn) {
+		finalSteps(a, t)
+		raise(a, t, of)
 	}
 }
 
-func callLimit(a *Answer, t *turn) {
-	finalSteps(a, t)
-	callFlag(a, t)
-}
-
-func callFlag(a *Answer, t *turn) {
-	if l := t.limits(); l.Calls > 0 {
-		resume(a, t, "tries again with twice the calls; 0 is no limit", "max-calls", 2*l.Calls)
+// raise is the command that tries again with twice a limit, if there is one.
+func raise(a *Answer, t *turn, of string) {
+	var twice any
+	switch l := t.limits(); {
+	case of == "steps" && l.Steps > 0:
+		twice = 2 * l.Steps
+	case of == "calls" && l.Calls > 0:
+		twice = 2 * l.Calls
+	case of == "time" && l.Time > 0:
+		twice = 2 * time.Duration(l.Time)
+	default:
+		return
 	}
-}
-
-func timeLimit(a *Answer, t *turn) {
-	finalSteps(a, t)
-	timeFlag(a, t)
-}
-
-func timeFlag(a *Answer, t *turn) {
-	if l := t.limits(); l.Time > 0 {
-		resume(a, t, "tries again with twice the time; 0 is no limit", "max-time", 2*time.Duration(l.Time))
-	}
+	resume(a, t, "tries again with twice the "+of+"; 0 is no limit", "max-"+of, twice)
 }
 
 func looped(a *Answer, t *turn) {
@@ -289,7 +281,6 @@ func looped(a *Answer, t *turn) {
 		}
 	}
 	finalSteps(a, t)
-	resume(a, t, "tries the task again, in the same conversation", "")
 }
 
 func failures(a *Answer, t *turn) {
@@ -304,19 +295,17 @@ func failures(a *Answer, t *turn) {
 		a.stands(all[i].over)
 		n++
 	}
-	asked := false
+	wasAsked := false
 	for _, k := range t.asks {
 		if p, ok := requiredOf(k); ok && p.Kind == "continue" {
 			a.say("A person was asked whether to go on: %s", askResult(k))
 			a.stands(k.required, k.resolved)
-			asked = true
+			wasAsked = true
 		}
 	}
-	if asked {
-		resume(a, t, "tries the task again, in the same conversation", "")
-		return
+	if !wasAsked {
+		resume(a, t, "tries again, and asks a person instead of giving up", "approvals", belay.ApprovalsWait)
 	}
-	resume(a, t, "tries again, and asks a person instead of giving up", "approvals", belay.ApprovalsWait)
 }
 
 func modelRefused(a *Answer, t *turn) {
@@ -333,10 +322,6 @@ func crashLoop(a *Answer, t *turn) {
 		a.say("Step %d had %s.", t.steps[n-1].n, plural(len(t.steps[n-1].requests), "attempt"))
 	}
 	a.next("says what is wrong with this machine, if it can tell", "belay doctor")
-	resume(a, t, "tries the task again, in the same conversation", "")
-}
-
-func joined(a *Answer, t *turn) {
 	resume(a, t, "tries the task again, in the same conversation", "")
 }
 
@@ -363,7 +348,6 @@ func interrupted(a *Answer, t *turn) {
 		a.say("Asked for by %s%s", orText(p.By, "somebody"), when(p.Reason, ": %s"))
 		a.stands(t.stop)
 	}
-	resume(a, t, "tries the task again, in the same conversation", "")
 }
 
 func snapshotFailed(a *Answer, t *turn) {
