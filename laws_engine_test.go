@@ -30,9 +30,9 @@ import (
 // come before one does.
 type slow struct{ *memory.Store }
 
-func (s slow) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+func (s slow) Append(ctx context.Context, b ...store.Batch) ([]store.Position, error) {
 	time.Sleep(time.Millisecond) // of virtual time
-	return s.Store.Append(ctx, b)
+	return s.Store.Append(ctx, b...)
 }
 
 // announced reports whether a stream's log holds a fact.

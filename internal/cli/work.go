@@ -126,9 +126,10 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 	if d.Rules.MayChange(nil) {
 		use, changes = mayChange(c), config.RepositoryOf(w.workspace)
 	}
-	begin := func() (*engine.Founded, error) {
+	begin := func() (*engine.Begun, error) {
 		to := func(c belay.Command) belay.Order { return w.a.order(w.session, w.session.Stream(), c) }
-		return w.Engine.Found(ctx, changes, c.Share, to(create), to(belay.UseWorkspace{Use: &use}), to(submit))
+		claim := store.Claim{Keep: engine.Lease, Writes: changes, Shared: c.Share && changes != ""}
+		return w.Engine.Begin(ctx, claim, to(create), to(belay.UseWorkspace{Use: &use}), to(submit))
 	}
 	f, err := begin()
 	if other, ok := errors.AsType[*store.WriterError](err); ok {

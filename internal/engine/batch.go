@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"errors"
-	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -150,17 +149,9 @@ func supply(d core.Decider, get func(belay.Digest) ([]byte, error), shared func(
 	return nil
 }
 
-// usualFacts is how many facts a decision has that has more than one.
-const usualFacts = 6
-
 // add gives facts their place and time and folds them.
 func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request belay.CommandID) {
 	first := v.seq + 1
-	if b.events == nil && len(facts) > 0 {
-		if b.events, v.room = v.room, nil; cap(b.events) < len(facts) {
-			b.events = make([]event.Envelope, 0, max(len(facts), usualFacts))
-		}
-	}
 	for _, f := range facts {
 		v.seq++
 		v.last = v.now()
@@ -190,6 +181,9 @@ func (v *drive) name(p event.Payload) event.Payload {
 	return p
 }
 
+// fromStream begins the principal of commands that streams send.
+const fromStream = "stream:"
+
 // now never goes back within a stream, whatever the clock does, and has the
 // precision that the store keeps.
 func (v *drive) now() time.Time {
@@ -200,12 +194,30 @@ func (v *drive) now() time.Time {
 	return t
 }
 
-// append makes the batch durable. After a full or busy disk it tries again for
-// a moment: giving up costs an at-most-once call its known outcome.
+// append makes the batch durable.
 func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
-	if len(b.events) == 0 && len(b.consumed) == 0 {
+	if b.empty() {
 		return nil
 	}
+	sb, err := v.sealed(b, rd)
+	if err == nil {
+		_, err = v.e.commit(ctx, sb)
+	}
+	b.answer(err)
+	if err != nil {
+		return err
+	}
+	for _, o := range b.sends {
+		v.own.mailbox.notify(o.Stream)
+	}
+	return nil
+}
+
+func (b *batch) empty() bool { return len(b.events) == 0 && len(b.consumed) == 0 }
+
+// sealed is the batch as the store takes it: with the stream's lane and, now and
+// then, the decider's state.
+func (v *drive) sealed(b *batch, rd core.Ready) (store.Batch, error) {
 	// What runs and isn't wanted any more still has to be recorded: who takes over must come for it.
 	runnable := len(rd.Effects) > 0 || v.d.InFlight()
 	lane := store.Lane{Runnable: runnable}
@@ -217,54 +229,44 @@ func (v *drive) append(ctx context.Context, b *batch, rd core.Ready) error {
 	if len(b.events) > 0 && (!runnable && !v.passive || v.seq-v.saved >= v.saveEvery()) {
 		data, err := v.d.Save()
 		if err != nil {
-			return err
+			return sb, err
 		}
 		sb.State = &store.State{Seq: v.seq, Version: v.vers, Data: data}
 		v.saved = v.seq
 	}
-	v.e.c.Point("append/before")
-	end, err := retryAppend(ctx, func(ctx context.Context) (store.Position, error) { return v.e.c.Store.Append(ctx, sb) })
-	for _, a := range b.acks {
-		a <- err
+	return sb, nil
+}
+
+// commit makes batches durable, tells of their facts and returns their positions.
+// After a full or busy disk it tries again for a moment: giving up costs an
+// at-most-once call its known outcome.
+func (e *Engine) commit(ctx context.Context, batches ...store.Batch) ([]store.Position, error) {
+	e.c.Point("append/before")
+	ctx = context.WithoutCancel(ctx) // a known result must be recorded even while the process shuts down
+	at, err := e.c.Store.Append(ctx, batches...)
+	for try := 1; try <= 3 && (belay.CodeOf(err) == belay.CodeStoreFull || belay.CodeOf(err) == belay.CodeStoreBusy); try++ {
+		time.Sleep(time.Duration(try) * 200 * time.Millisecond)
+		at, err = e.c.Store.Append(ctx, batches...)
 	}
-	b.acks = nil
 	if err != nil {
-		return err
+		return nil, err
 	}
-	v.e.c.Point("append/after")
-	v.e.c.Performers.Recorded(context.WithoutCancel(ctx), v.stream, b.events)
-	if !v.passive { // else what handles its session does
-		v.own.mailbox.deliver(b.sends)
-	}
-	if v.e.c.Recorded != nil && len(b.events) > 0 {
-		v.e.c.Recorded(end, slices.Clone(b.events))
-	}
-	if v.passive {
-		v.wrote(b, end)
-	}
-	clear(b.events) // the store and the conversation have what they keep
-	v.room = b.events[:0]
-	return nil
-}
-
-func retryAppend(ctx context.Context, write func(context.Context) (store.Position, error)) (store.Position, error) {
-	// A known result must be recorded even while the process shuts down.
-	ctx = context.WithoutCancel(ctx)
-	for try := 0; ; try++ {
-		end, err := write(ctx)
-		switch belay.CodeOf(err) {
-		case belay.CodeStoreFull, belay.CodeStoreBusy:
-			if try < 3 {
-				time.Sleep(time.Duration(try+1) * 200 * time.Millisecond)
-				continue
-			}
+	e.c.Point("append/after")
+	var all []store.Record
+	for _, b := range batches {
+		e.c.Performers.Recorded(ctx, b.Stream, b.Events)
+		for _, ev := range b.Events {
+			all = append(all, store.Record{Position: at[len(all)], Event: ev})
 		}
-		return end, err
 	}
+	if e.c.Recorded != nil && len(all) > 0 {
+		e.c.Recorded(all)
+	}
+	return at, nil
 }
 
-// refuse answers effects that wait for a commit, which may never come.
-func (b *batch) refuse(err error) {
+// answer tells effects that wait for a commit what came of it.
+func (b *batch) answer(err error) {
 	for _, a := range b.acks {
 		a <- err
 	}

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -29,12 +28,8 @@ type drive struct {
 	wg             sync.WaitGroup
 	landed         chan effectResult
 	facts          chan *effectFact
-	room           []event.Envelope // for the next decision's facts
-	post           post
-	nudge          chan struct{}                      // capacity 1: there is post
-	onlyBackground atomic.Bool                        // nothing is wanted but that processes of the background go on
-	wrote          func(b *batch, end store.Position) // of a passive drive: the batch is durable
-	wants          bool                               // of a passive drive: something follows now
+	nudge          chan struct{} // capacity 1: the inbox may have something
+	onlyBackground atomic.Bool   // nothing is wanted but that processes of the background go on
 }
 
 // streamState is a stream as its last driver left it.
@@ -68,17 +63,11 @@ func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
 // run drives the stream until it rests, ctx ends or the store refuses. When it
 // returns, everything it started has ended and what is known of it is recorded.
 func (v *drive) run(ctx context.Context) error {
-	var err error
 	b := &batch{}
-	if v.d == nil {
-		if v.streamState, err = load(ctx, v.e.c.Store, v.stream); err != nil {
-			return err
-		}
-		if v.d.InFlight() {
-			v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.own.epoch}})
-		}
+	if err := v.open(ctx, b); err != nil {
+		return err
 	}
-	inbox := true
+	inbox := v.collect(b)
 	for {
 		if inbox {
 			if err := v.takeInbox(ctx, b); err != nil {
@@ -93,10 +82,6 @@ func (v *drive) run(ctx context.Context) error {
 			return v.leave(ctx, b, err)
 		}
 		v.wake = rd.Wake
-		if v.passive {
-			v.wants = len(rd.Effects) > 0 || v.d.InFlight()
-			return nil
-		}
 		timer := v.reconcile(ctx, rd)
 		v.updateIdle(rd)
 		if len(v.running) == 0 && timer.IsZero() {
@@ -110,12 +95,29 @@ func (v *drive) run(ctx context.Context) error {
 	}
 }
 
-// takeInbox handles the waiting commands in order.
+// open loads the stream unless its state is known, and takes over what another
+// process left running.
+func (v *drive) open(ctx context.Context, b *batch) (err error) {
+	if v.d != nil {
+		return nil
+	}
+	if v.streamState, err = load(ctx, v.e.c.Store, v.stream); err == nil && v.d.InFlight() {
+		v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.own.epoch}})
+	}
+	return err
+}
+
+// takeInbox handles the waiting commands.
 func (v *drive) takeInbox(ctx context.Context, b *batch) error {
-	orders, err := v.own.mailbox.collect(ctx, v)
+	orders, err := v.e.c.Store.Inbox(ctx, v.stream)
 	if err != nil {
 		return err
 	}
+	return v.take(ctx, b, orders)
+}
+
+// take handles commands in order.
+func (v *drive) take(ctx context.Context, b *batch, orders []belay.Order) error {
 	for _, o := range orders {
 		if c, ok := o.Command.(belay.RespondAction); ok { // what is allowed depends on the turn's rules
 			if err := v.supply(ctx); err != nil {
@@ -146,7 +148,7 @@ func (v *drive) respond(ctx context.Context, b *batch, o belay.Order, c belay.Re
 	return nil
 }
 
-// wait blocks until something happened and collects all that has. It tells
+// wait blocks until something happened and collects all that has. It reports
 // whether the inbox may have something.
 func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
 	due, stop := v.due(at)
@@ -161,6 +163,11 @@ func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
 	case <-due:
 	case <-ctx.Done():
 	}
+	return v.collect(b) || inbox
+}
+
+// collect takes what has happened. It reports whether the inbox may have something.
+func (v *drive) collect(b *batch) (inbox bool) {
 	for {
 		select {
 		case l := <-v.landed:
@@ -211,7 +218,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	for _, r := range v.running {
 		r.stop(v.e.c.Now())
 	}
-	b.refuse(cause) // what came in the same moment waits for an append, too
+	b.answer(cause) // what came in the same moment waits for an append, too
 	for len(v.running) > 0 || v.startLeftover(ctx) {
 		look, stop := v.due(v.watchAt())
 		select {
@@ -219,7 +226,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 			v.land(b, l)
 		case f := <-v.facts:
 			v.emitted(b, f)
-			b.refuse(cause) // it must not wait for the last append: that one waits for it
+			b.answer(cause) // it must not wait for the last append: that one waits for it
 		case <-look:
 			v.watch(b)
 		}

@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
@@ -36,17 +35,16 @@ type Config struct {
 	Stall      time.Duration     // how long an effect whose time is up may hold its thread; 0 is DefaultStall
 }
 
-// Recorded receives facts that are durable now: of one append, in their order,
-// without a gap between their positions, the last of which is end. Their
-// payloads are shared and must not be changed.
-type Recorded func(end store.Position, facts []event.Envelope)
+// Recorded receives facts that are durable now: of one append, in their order.
+// Their payloads are shared and must not be changed.
+type Recorded func(facts []store.Record)
 
 // Engine drives sessions of one store.
 type Engine struct {
-	c       Config
-	claims  claims
-	resting stateCache
-	stuck   atomic.Int64 // effects that were given up
+	c      Config
+	claims claims
+	states stateCache
+	stuck  atomic.Int64 // effects that were given up
 
 	mu     sync.Mutex
 	coming map[belay.SessionID]int // commands that Submit is about to bring
@@ -66,7 +64,7 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}, resting: stateCache{at: map[belay.SessionID]*rested{}},
+	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}, states: stateCache{at: map[belay.SessionID]*sessionStates{}},
 		coming: map[belay.SessionID]int{}}, nil
 }
 

@@ -1,7 +1,6 @@
 package engine
 
 import (
-	"context"
 	"errors"
 	"testing"
 
@@ -10,100 +9,25 @@ import (
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
-// meddling is a store in which something happens while an inbox is read.
-type meddling struct {
-	store.Store
-	during func()
-}
-
-func (m *meddling) Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error) {
-	orders, err := m.Store.Inbox(ctx, s)
-	if m.during != nil {
-		m.during()
-	}
-	return orders, err
-}
-
-// A command that streams send one another may be seen in the inbox before,
-// while or after it is handed over. It is taken once.
-func TestACommandIsTakenOnce(t *testing.T) {
-	const sess, to = belay.SessionID("sess_1"), belay.StreamID("task/task_1")
-	order := belay.Order{ID: "cmd_1", Principal: fromStream + "session/sess_1", Session: sess, Stream: to, Command: belay.CancelTask{}}
-	for _, c := range []struct {
-		name string
-		when func(e *Engine, v *drive, m *meddling, take func())
-	}{
-		{"handed over only", func(e *Engine, v *drive, m *meddling, take func()) {
-			v.own.mailbox.deliver([]belay.Order{order})
-			take()
-		}},
-		{"handed over, then read", func(e *Engine, v *drive, m *meddling, take func()) {
-			v.own.mailbox.deliver([]belay.Order{order})
-			e.claims.notify(sess, to)
-			take()
-		}},
-		{"handed over while it is read", func(e *Engine, v *drive, m *meddling, take func()) {
-			m.during = func() { v.own.mailbox.deliver([]belay.Order{order}) }
-			e.claims.notify(sess, to)
-			take()
-			m.during = nil
-		}},
-		{"read, then handed over", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.claims.notify(sess, to)
-			take()
-			v.own.mailbox.deliver([]belay.Order{order})
-		}},
-		{"read, then handed over when nobody drives the stream any more", func(e *Engine, v *drive, m *meddling, take func()) {
-			e.claims.notify(sess, to)
-			take()
-			v.own.mailbox.end(v)
-			v.own.mailbox.deliver([]belay.Order{order})
-			v.own.mailbox.begin(v, false)
-		}},
-		{"handed over while nobody drives the stream", func(e *Engine, v *drive, m *meddling, take func()) {
-			v.own.mailbox.end(v)
-			v.own.mailbox.deliver([]belay.Order{order})
-			v.own.mailbox.begin(v, false)
-		}},
-		{"handed over to a drive that just ends", func(e *Engine, v *drive, m *meddling, take func()) {
-			v.own.mailbox.deliver([]belay.Order{order})
-			v.own.mailbox.end(v)
-			v.own.mailbox.begin(v, true)
-		}},
+// A stream that was notified is looked at, by the drive that runs or by the next one.
+func TestANotifiedStreamIsLookedAt(t *testing.T) {
+	const to = belay.StreamID("task/task_1")
+	for name, when := range map[string]func(m *mailbox, v *drive){
+		"while it is driven":           func(m *mailbox, v *drive) { m.begin(v); m.notify(to) },
+		"before it is driven":          func(m *mailbox, v *drive) { m.notify(to); m.begin(v) },
+		"when its drive just ends":     func(m *mailbox, v *drive) { m.begin(v); m.notify(to); m.end(v); m.begin(v) },
+		"after its drive, and before":  func(m *mailbox, v *drive) { m.begin(v); m.end(v); m.notify(to); m.begin(v) },
+		"twice, and with any of them":  func(m *mailbox, v *drive) { m.notify(""); m.notify(to); m.notify(to); m.begin(v) },
+		"without a drive until a look": func(m *mailbox, v *drive) { m.notify(to); m.streams(); m.begin(v) },
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := &meddling{Store: memory.New().Open(memory.Options{})}
-			defer m.Close()
-			e, err := New(Config{Store: m, Owner: store.Owner{ID: "proc_1"}, Performers: none{}})
-			if err != nil {
-				t.Fatal(err)
-			}
-			own, err := e.claims.claim(t.Context(), sess, drives)
-			if err != nil {
-				t.Fatal(err)
-			}
-			if err := m.Enqueue(t.Context(), order); err != nil {
-				t.Fatal(err)
-			}
-			v := e.newDrive(own, to)
-			v.own.mailbox.begin(v, false)
-			taken := 0
-			take := func() {
-				orders, err := own.mailbox.collect(t.Context(), v)
-				if err != nil {
-					t.Fatal(err)
-				}
-				taken += len(orders)
-			}
-			c.when(e, v, m, take)
-			take()
-			if taken != 1 {
-				t.Errorf("taken %d times", taken)
-			}
-			if len(own.mailbox.read)+len(own.mailbox.mail)+len(v.post.mail) != 0 {
-				t.Errorf("left: %v %v %v", own.mailbox.read, own.mailbox.mail, v.post.mail)
-			}
-		})
+		m, v := newMailbox(), &drive{stream: to, nudge: make(chan struct{}, 1)}
+		when(&m, v)
+		if !v.collect(&batch{}) || v.collect(&batch{}) {
+			t.Errorf("%s: it isn't looked at, or more than once", name)
+		}
+		if left := m.streams(); len(left) > 0 {
+			t.Errorf("%s: left: %v", name, left)
+		}
 	}
 }
 

@@ -65,11 +65,11 @@ func lanesOf(t *testing.T, r *rig, who string) string {
 // Guarantee: S46.
 func TestABeginningIsAsTheLongWay(t *testing.T) {
 	r := newRig(t, 2)
-	ans, begun, err := r.e.Begin(t.Context(), r.first("AA")...)
-	if err != nil || !begun || !ans.Wants || ans.Rests || ans.Pending {
-		t.Fatalf("%+v %v %v", ans, begun, err)
+	ans, err := r.e.Begin(t.Context(), store.Claim{}, r.first("AA")...)
+	if err != nil || ans == nil || !ans.Wants || ans.Rests || ans.Pending {
+		t.Fatalf("%+v %v", ans, err)
 	}
-	long, err := r.e.SubmitAll(t.Context(), r.first("BB")...)
+	long, err := r.e.Submit(t.Context(), r.first("BB")...)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -128,19 +128,19 @@ func kinds(lines []string) []string {
 // not one query.
 func TestABeginningCosts(t *testing.T) {
 	r := newRig(t, 1)
-	if _, begun, err := r.e.Begin(t.Context(), r.first("warm")...); !begun || err != nil { // names of types
+	if begun, err := r.e.Begin(t.Context(), store.Claim{}, r.first("warm")...); begun == nil || err != nil { // names of types
 		t.Fatal(begun, err)
 	}
 	before := r.db.Stats()
-	if _, begun, err := r.e.Begin(t.Context(), r.first("s")...); !begun || err != nil {
+	if begun, err := r.e.Begin(t.Context(), store.Claim{}, r.first("s")...); begun == nil || err != nil {
 		t.Fatal(begun, err)
 	}
 	after := r.db.Stats()
 	if n := after.Transactions - before.Transactions; n != 1 {
 		t.Errorf("%d transactions, one was promised", n)
 	}
-	if n := after.Statements - before.Statements; n > 12 { // begin, version, known, owner, commands, two for each of three streams, commit
-		t.Errorf("%d statements, at most 12 were promised", n)
+	if n := after.Statements - before.Statements; n > 30 { // begin, version, owner, claim, a few for each of five commands and three streams, commit
+		t.Errorf("%d statements, at most 30 were promised", n)
 	}
 	if n := after.Reads - before.Reads; n != 0 {
 		t.Errorf("%d queries, none was promised", n)
@@ -153,7 +153,7 @@ func TestABeginningCosts(t *testing.T) {
 // Guarantee: S46.
 func TestBeginRefusesKnownSessions(t *testing.T) {
 	r := newRig(t, 1)
-	if _, begun, err := r.e.Begin(t.Context(), r.first("AA")...); !begun || err != nil {
+	if begun, err := r.e.Begin(t.Context(), store.Claim{}, r.first("AA")...); begun == nil || err != nil {
 		t.Fatal(begun, err)
 	}
 	refused := r.first("BB")[1:] // there is no session to submit to
@@ -168,8 +168,8 @@ func TestBeginRefusesKnownSessions(t *testing.T) {
 		t.Fatal(err)
 	}
 	for name, orders := range map[string][]belay.Order{"there is": r.first("AA"), "refused": refused, "owned": r.first("c"), "another's thread": taken} {
-		if ans, begun, err := r.e.Begin(t.Context(), orders...); begun || err != nil || len(ans.Events) != 0 {
-			t.Errorf("%s: %+v %v %v", name, ans, begun, err)
+		if begun, err := r.e.Begin(t.Context(), store.Claim{}, orders...); begun != nil || err != nil {
+			t.Errorf("%s: %+v %v", name, begun, err)
 		}
 	}
 	if now, err := r.db.End(t.Context()); now != end || err != nil {

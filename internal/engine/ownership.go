@@ -27,7 +27,6 @@ type ownership struct {
 	users   [purposes]int
 	epoch   int64 // 0: the claim is being made or given back
 	mailbox mailbox
-	founded map[belay.StreamID]*streamState // of a session that began here: its streams, until other commands are handled
 }
 
 // What a claim is used for.
@@ -52,8 +51,8 @@ func (c *claims) has(id belay.SessionID) bool {
 	return c.owned[id] != nil
 }
 
-// notify tells a stream of a claimed session that its inbox may have something
-// that wasn't handed over. Without a stream it is any of the session.
+// notify tells a stream of a claimed session that its inbox may have something.
+// Without a stream it is any of the session.
 func (c *claims) notify(id belay.SessionID, s belay.StreamID) {
 	c.mu.Lock()
 	own := c.owned[id]
@@ -114,9 +113,6 @@ func (c *claims) join(id belay.SessionID, to purpose) (own *ownership, first boo
 	} else if !own.allows(to) {
 		return nil, false
 	}
-	if to == bring { // it handles what the streams don't know of
-		own.founded = nil
-	}
 	own.users[to]++
 	return own, first
 }
@@ -126,13 +122,6 @@ func (c *claims) add(id belay.SessionID) *ownership {
 	own := &ownership{session: id, mailbox: newMailbox()}
 	c.owned[id] = own
 	return own
-}
-
-// alone reports whether a claim has no other user than one that handles commands.
-func (c *claims) alone(own *ownership) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return own.users == [purposes]int{bring: 1}
 }
 
 // release ends one use of a claim, and with the last one the claim.
@@ -163,31 +152,15 @@ func (c *claims) reserve(id belay.SessionID) *ownership {
 		return nil
 	}
 	own := c.add(id)
-	own.users[bring] = 1
+	own.epoch, own.users[bring] = 1, 1
 	return own
 }
 
-// disown ends what reserve began.
-func (c *claims) disown(own *ownership) {
+// begun ends what reserve began. A session that is kept is held from now on.
+func (c *claims) begun(own *ownership, kept bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	delete(c.owned, own.session)
-}
-
-// keep makes a reserved session, which began, one that is held, to be driven from
-// where its streams stand.
-func (c *claims) keep(own *ownership, known map[belay.StreamID]*streamState) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	own.epoch, own.users, own.founded = 1, [purposes]int{hold: 1}, known
-}
-
-// takeFounded returns the stream states of a session that began here and wasn't
-// changed since. nil: the store has to be read.
-func (c *claims) takeFounded(own *ownership) map[belay.StreamID]*streamState {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	known := own.founded
-	own.founded = nil
-	return known
+	if own.users = [purposes]int{hold: 1}; !kept {
+		delete(c.owned, own.session)
+	}
 }

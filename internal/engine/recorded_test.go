@@ -14,11 +14,11 @@ import (
 func TestRecordedCallbackSeesTheLog(t *testing.T) {
 	var mu sync.Mutex
 	told := map[store.Position]event.Envelope{}
-	r := newRigTelling(t, t.TempDir(), 20, func(end store.Position, facts []event.Envelope) {
+	r := newRigTelling(t, t.TempDir(), 20, func(facts []store.Record) {
 		mu.Lock()
 		defer mu.Unlock()
-		for i, f := range facts {
-			told[end-store.Position(len(facts)-1-i)] = f
+		for _, f := range facts {
+			told[f.Position] = f.Event
 		}
 	})
 	if err := r.session(t.Context(), "s"); err != nil {

@@ -16,7 +16,7 @@ import (
 // or another call has it. keep is asked whenever everything rests, with the lanes that have a
 // wake time; nil means no.
 func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows []store.LaneRow) bool) error {
-	own, err := e.own(ctx, id, drives)
+	own, err := e.claims.claimSoon(ctx, id, drives)
 	if err != nil {
 		return err
 	}
@@ -28,7 +28,7 @@ func (e *Engine) Session(ctx context.Context, id belay.SessionID, keep func(rows
 // settle can be settled first, and keeps it until release is called. It returns
 // the epoch of the claim; *store.OwnedError if another process has the session.
 func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, release func() error, err error) {
-	own, err := e.own(ctx, id, hold)
+	own, err := e.claims.claimSoon(ctx, id, hold)
 	if err != nil {
 		return 0, nil, err
 	}
@@ -39,21 +39,11 @@ func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, rele
 	}, nil
 }
 
-// own claims a session to be written under the claim: what is remembered of it
-// isn't followed then.
-func (e *Engine) own(ctx context.Context, id belay.SessionID, to purpose) (*ownership, error) {
-	own, err := e.claims.claimSoon(ctx, id, to)
-	if err == nil {
-		e.resting.forget(id)
-	}
-	return own, err
-}
-
 // newSessionLoop returns the loop of a session that is owned, until its lease can't be
 // renewed. end gives it back, with what it ended with.
 func (e *Engine) newSessionLoop(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *sessionLoop, end func(error) error) {
 	k := e.claims.acquireLease(ctx)
-	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: map[belay.StreamID]*streamState{}, ended: make(chan ended)}
+	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: e.states.take(own.session, own.epoch), ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	release := context.AfterFunc(k.ctx, func() { l.cancel(context.Cause(k.ctx)) })
 	return l, func(err error) error {
@@ -76,8 +66,7 @@ type sessionLoop struct {
 	ctx     context.Context // of the drives
 	cancel  context.CancelCauseFunc
 	running map[belay.StreamID]*drive
-	known   map[belay.StreamID]*streamState // streams that have facts
-	fresh   bool                            // a stream that isn't known has none
+	known   streamStates // of streams without a drive
 	ended   chan ended
 	wg      sync.WaitGroup
 	failed  error // the first error; everything stops after it
@@ -90,13 +79,9 @@ type ended struct {
 
 func (l *sessionLoop) run() error {
 	defer l.wg.Wait()
-	if founded := l.e.claims.takeFounded(l.own); founded != nil {
-		l.known, l.fresh = founded, true
-	} else {
-		l.own.mailbox.notify("")
-	}
-	for first := true; ; first = false {
-		wake, done, err := l.turn(first)
+	l.own.mailbox.notify("")
+	for {
+		wake, done, err := l.turn()
 		if done {
 			return err
 		}
@@ -106,13 +91,10 @@ func (l *sessionLoop) run() error {
 
 // turn begins what is due. done: nothing runs, and there is nothing to wait for;
 // else it returns when the next stream is due.
-func (l *sessionLoop) turn(first bool) (wake time.Time, done bool, err error) {
+func (l *sessionLoop) turn() (wake time.Time, done bool, err error) {
 	rows, looked, err := l.look()
 	if err != nil {
 		l.fail(err)
-	}
-	if first && !l.fresh {
-		l.fresh = l.own.epoch == 1 && slices.ContainsFunc(rows, l.begins)
 	}
 	if wake = l.start(rows); !l.rests(rows) {
 		return wake, false, nil
@@ -150,15 +132,9 @@ func (l *sessionLoop) rests(rows []store.LaneRow) bool {
 	return len(l.running) == 0 || !slices.ContainsFunc(rows, func(r store.LaneRow) bool { return r.Inbox > 0 })
 }
 
-// begins reports whether the row is that of the session's own stream before its
-// first fact. If the session was never claimed before, no stream has facts then.
-func (l *sessionLoop) begins(row store.LaneRow) bool {
-	return row.Stream == l.id.Stream() && row.Seq == 0
-}
-
 // look reads the lanes when more may be in them than this process knows.
 func (l *sessionLoop) look() (rows []store.LaneRow, looked bool, err error) {
-	if looked = l.own.mailbox.takeDirty(); looked {
+	if looked = l.own.mailbox.take(""); looked {
 		rows, err = l.e.c.Store.Lanes(context.WithoutCancel(l.ctx), l.id)
 	}
 	return rows, looked, err
@@ -171,46 +147,44 @@ func (l *sessionLoop) start(rows []store.LaneRow) (wake time.Time) {
 		return time.Time{}
 	}
 	for _, row := range rows {
-		if l.known[row.Stream] == nil && row.Seq > 0 {
-			l.known[row.Stream] = &streamState{}
-		}
-		switch running := l.running[row.Stream] != nil; {
-		case running && row.Inbox > 0:
+		if row.Inbox > 0 {
 			l.own.mailbox.notify(row.Stream)
-		case !running && (row.Runnable || row.Inbox > 0):
-			l.drive(row.Stream, row.Inbox > 0)
-		case !running && row.Seq > 0:
-			l.known[row.Stream].wake = row.Wake
+		}
+		switch {
+		case l.running[row.Stream] != nil:
+		case row.Runnable:
+			l.drive(row.Stream)
+		default:
+			at := l.known[row.Stream]
+			at.wake = row.Wake
+			l.known[row.Stream] = at
 		}
 	}
 	for _, s := range l.own.mailbox.streams() {
 		if l.running[s] == nil { // else it is just ending
-			l.drive(s, false)
+			l.drive(s)
 		}
 	}
 	now := l.e.c.Now()
 	for s, at := range l.known {
 		switch {
-		case at.wake.IsZero() || l.running[s] != nil:
+		case at.wake.IsZero():
 		case !now.Before(at.wake):
-			l.drive(s, false)
-		case wake.IsZero() || at.wake.Before(wake):
-			wake = at.wake
+			l.drive(s)
+		default:
+			wake = earliest(wake, at.wake)
 		}
 	}
 	return wake
 }
 
-// drive begins to drive a stream; look means that its inbox has something.
-func (l *sessionLoop) drive(s belay.StreamID, look bool) {
+// drive begins to drive a stream.
+func (l *sessionLoop) drive(s belay.StreamID) {
 	v := l.e.newDrive(l.own, s)
-	if at := l.known[s]; at != nil {
-		v.streamState, at.d = *at, nil
-	} else if l.fresh {
-		v.d, v.vers, _ = NewDecider(s)
-	}
+	v.streamState = l.known[s]
+	delete(l.known, s)
 	l.running[s] = v
-	l.own.mailbox.begin(v, look)
+	l.own.mailbox.begin(v)
 	l.wg.Go(func() {
 		err := v.run(l.ctx)
 		l.own.mailbox.end(v)
@@ -218,26 +192,20 @@ func (l *sessionLoop) drive(s belay.StreamID, look bool) {
 	})
 }
 
-// maxStanding bounds the deciders that a session keeps of streams at rest.
-const maxStanding = 16
-
-// rest keeps a stream as it was left.
+// rest keeps a stream as it was left, and the deciders of some.
 func (l *sessionLoop) rest(v *drive, err error) {
 	delete(l.running, v.stream)
 	at := v.streamState
 	if err != nil { // it isn't what the log says
 		at = streamState{}
 	}
-	l.known[v.stream] = &at
-	if len(l.known)-len(l.running) <= maxStanding {
-		return
-	}
 	for s, other := range l.known {
-		if s != v.stream && other.d != nil {
-			other.d = nil
-			return
+		if len(l.known) >= maxStanding && other.d != nil {
+			l.known[s] = streamState{wake: other.wake}
+			break
 		}
 	}
+	l.known[v.stream] = at
 }
 
 // wait blocks until a drive ended, a command came, or a stream is due.

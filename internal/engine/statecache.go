@@ -12,67 +12,69 @@ import (
 )
 
 // maxResting bounds the sessions whose streams are remembered as the last
-// command that was handled for them left them.
-const maxResting = 128
+// command that was handled for them left them, and maxStanding the streams of one.
+const (
+	maxResting  = 128
+	maxStanding = 16
+)
 
-// stateCache are sessions at rest to which commands came. A session is written only
-// under a claim, and each claim has the next epoch: the remembered state is
-// current if the next claim of the session is this engine's too.
+// streamStates are streams of a session as they were left.
+type streamStates map[belay.StreamID]streamState
+
+// stateCache are sessions to which commands came. A session is written only under
+// a claim, and each claim has the next epoch: the remembered states are current
+// under that claim, until they are taken, and if the next claim of the session is
+// this engine's too.
 type stateCache struct {
 	mu    sync.Mutex
-	at    map[belay.SessionID]*rested
+	at    map[belay.SessionID]*sessionStates
 	clock int64
 }
 
-// rested is a session as the claim of an epoch left it.
-type rested struct {
-	epoch int64
-	used  int64
-	known map[belay.StreamID]streamState
+// sessionStates is a session as it was left under the claim of an epoch.
+type sessionStates struct {
+	epoch   int64
+	used    int64
+	streams streamStates
 }
 
-func (r *stateCache) forget(id belay.SessionID) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	delete(r.at, id)
-}
-
-// recall takes what is remembered of a session that was claimed, with the claim's
-// epoch. It is removed until it is remembered again.
-func (r *stateCache) recall(id belay.SessionID, epoch int64) map[belay.StreamID]streamState {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was := r.at[id]
-	delete(r.at, id)
-	if was == nil || was.epoch+1 != epoch {
-		return map[belay.StreamID]streamState{}
+// take takes out what is remembered of a session that is claimed, with the claim's
+// epoch.
+func (c *stateCache) take(id belay.SessionID, epoch int64) streamStates {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.at[id]
+	delete(c.at, id)
+	if was == nil || was.epoch != epoch && was.epoch+1 != epoch {
+		return streamStates{}
 	}
-	return was.known
+	return was.streams
 }
 
-// remember keeps the session's own stream and its threads; tasks are many, and
-// get one command. A stream in which something runs is taken over by each claim.
-func (r *stateCache) remember(id belay.SessionID, epoch int64, known map[belay.StreamID]streamState) {
-	maps.DeleteFunc(known, func(s belay.StreamID, at streamState) bool {
-		return at.d == nil || at.d.InFlight() || s.Kind() == belay.KindTask
+// remember keeps streams of a session. Of many those of its tasks aren't worth it,
+// which get one command. A stream in which something runs is taken over by each
+// claim.
+func (c *stateCache) remember(id belay.SessionID, epoch int64, streams streamStates) {
+	maps.DeleteFunc(streams, func(s belay.StreamID, at streamState) bool {
+		return at.d == nil || at.d.InFlight() || len(streams) > maxStanding && s.Kind() == belay.KindTask
 	})
-	if len(known) == 0 {
+	if len(streams) == 0 {
 		return
 	}
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.clock++
-	r.at[id] = &rested{epoch: epoch, used: r.clock, known: known}
-	if len(r.at) <= maxResting {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock++
+	c.at[id] = &sessionStates{epoch: epoch, used: c.clock, streams: streams}
+	if len(c.at) <= maxResting {
 		return
 	}
 	oldest := id
-	for s, other := range r.at {
-		if other.used < r.at[oldest].used {
+	for s, other := range c.at {
+		if other.used < c.at[oldest].used {
 			oldest = s
 		}
 	}
-	delete(r.at, oldest)
+	delete(c.at, oldest)
 }
 
 // Look shows a stream's decider as its facts say it is. What look does with it
@@ -89,7 +91,7 @@ func (e *Engine) Look(ctx context.Context, id belay.SessionID, s belay.StreamID,
 	if err != nil {
 		return err
 	}
-	if e.resting.look(id, s, head.Seq, look) {
+	if e.states.look(id, s, head.Seq, look) {
 		return nil
 	}
 	d, _, _, err := Load(ctx, e.c.Store, s)
@@ -100,17 +102,13 @@ func (e *Engine) Look(ctx context.Context, id belay.SessionID, s belay.StreamID,
 }
 
 // look shows a stream that is remembered as it is at a sequence; false: it isn't.
-func (r *stateCache) look(id belay.SessionID, s belay.StreamID, seq int64, look func(core.Decider)) bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	was := r.at[id]
-	if was == nil {
+func (c *stateCache) look(id belay.SessionID, s belay.StreamID, seq int64, look func(core.Decider)) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	was := c.at[id]
+	if was == nil || was.streams[s].d == nil || was.streams[s].seq != seq {
 		return false
 	}
-	at, ok := was.known[s]
-	if !ok || at.seq != seq {
-		return false
-	}
-	look(at.d)
+	look(was.streams[s].d)
 	return true
 }

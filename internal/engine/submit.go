@@ -5,8 +5,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -28,23 +26,19 @@ type Answer struct {
 // answerWithin is how long Submit waits for the owner to act.
 const answerWithin = 2 * time.Second
 
-// Submit brings a command to its stream and waits for the facts that answer
-// it. It is durable once it is accepted. A session that this engine or another
-// live process drives gets it through its inbox; else the engine claims the
-// session, handles the command, starts no effects and gives the session back.
-// A refusal is the decider's *belay.Error.
-func (e *Engine) Submit(ctx context.Context, o belay.Order) (Answer, error) {
-	if c, ok := o.Command.(belay.RespondAction); ok {
-		if err := RefuseSecrets(e.c.Secrets, c.Args); err != nil {
-			return Answer{}, err
+// Submit brings commands of a session together, or none of them, and waits for
+// the facts that answer the last one. They are durable once they are accepted. A
+// session that this engine or another live process drives gets them through its
+// inbox; else the engine claims the session, handles them, starts no effects and
+// gives the session back. A refusal is the decider's *belay.Error.
+func (e *Engine) Submit(ctx context.Context, orders ...belay.Order) (Answer, error) {
+	for _, o := range orders {
+		if c, ok := o.Command.(belay.RespondAction); ok {
+			if err := RefuseSecrets(e.c.Secrets, c.Args); err != nil {
+				return Answer{}, err
+			}
 		}
 	}
-	return e.SubmitAll(ctx, o)
-}
-
-// SubmitAll brings several commands of a session together, or none of them, and
-// waits for the facts that answer the last one.
-func (e *Engine) SubmitAll(ctx context.Context, orders ...belay.Order) (Answer, error) {
 	clean := e.cleaned(orders)
 	defer e.trackSubmit(clean[0].Session)()
 	from, err := e.c.Store.End(ctx)
@@ -137,129 +131,6 @@ func (e *Engine) push(ctx context.Context, o belay.Order) (*Answer, error) {
 		return nil, err
 	}
 	return to.answer, to.refused
-}
-
-// reply is what becomes of a command that is handled here.
-type reply struct {
-	order   belay.CommandID
-	answer  *Answer // nil: it wasn't handled
-	refused error
-}
-
-// take looks for the answer in what was written.
-func (r *reply) take(b *batch, end store.Position) {
-	if !slices.Contains(b.consumed, r.order) {
-		return
-	}
-	r.answer = &Answer{}
-	for i, ev := range b.events {
-		if ev.IDs.Request != r.order {
-			continue
-		}
-		if r.refused = refusedBy(ev); r.refused != nil {
-			return
-		}
-		r.answer.Events, r.answer.Position = append(r.answer.Events, ev), end-store.Position(len(b.events)-1-i)
-	}
-}
-
-// refusedBy is the refusal that a fact records, or nil.
-func refusedBy(ev event.Envelope) error {
-	if m, ok := ev.Data.(event.ChannelMessage); ok && m.Kind == "audit" {
-		return &belay.Error{Code: belay.Code(m.Code), Message: m.Message, Hint: m.Hint}
-	}
-	return nil
-}
-
-// handleHere claims a session, lets its streams handle their commands without
-// starting effects, and gives it back. to is the reply that a caller waits for,
-// if any.
-func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) (err error) {
-	own, err := e.claims.claim(ctx, id, bring)
-	if err != nil {
-		return err
-	}
-	defer func() { err = errors.Join(err, e.claims.release(context.WithoutCancel(ctx), own, bring)) }()
-	h := &handling{e: e, own: own, to: to, known: e.resting.recall(id, own.epoch), mail: map[belay.StreamID][]belay.Order{}}
-	for more := true; more; more = own.mailbox.takeDirty() { // commands came meanwhile
-		rows, err := e.c.Store.Lanes(ctx, id)
-		if err != nil {
-			return err
-		}
-		if err := h.round(ctx, rows); err != nil {
-			return err
-		}
-	}
-	if to != nil && to.answer != nil {
-		to.answer.Rests, to.answer.Wake, to.answer.Wants = !h.wants, h.wake, h.wants
-	}
-	if e.claims.alone(own) { // else another may write
-		e.resting.remember(id, own.epoch, h.known)
-	}
-	return nil
-}
-
-// handling is one passive look at a session's commands. Streams that were looked
-// at keep their deciders meanwhile, and what one sends another is handed over.
-type handling struct {
-	e     *Engine
-	own   *ownership
-	to    *reply // nil: no caller waits
-	known map[belay.StreamID]streamState
-	mail  map[belay.StreamID][]belay.Order // durable, and not handled yet
-	fresh bool                             // the session is new: a stream that isn't known has no facts
-	wants bool                             // a stream that was looked at isn't at rest
-	wake  time.Time                        // of those that are, the earliest; zero is never
-}
-
-// round handles the commands of the streams in rows, and those that they send.
-func (h *handling) round(ctx context.Context, rows []store.LaneRow) error {
-	for _, row := range rows {
-		if row.Inbox == 0 {
-			continue
-		}
-		h.fresh = h.fresh || h.own.epoch == 1 && row.Stream == h.own.session.Stream() && row.Seq == 0
-		delete(h.mail, row.Stream) // the inbox has it
-		if err := h.stream(ctx, row.Stream, row.Seq == 0, post{look: true}); err != nil {
-			return err
-		}
-	}
-	for len(h.mail) > 0 {
-		for _, s := range slices.Sorted(maps.Keys(h.mail)) {
-			p := post{mail: h.mail[s], look: !h.fresh} // of an older session others may have sent something before
-			delete(h.mail, s)
-			if err := h.stream(ctx, s, h.fresh, p); err != nil {
-				return err
-			}
-		}
-	}
-	return nil
-}
-
-// stream lets one stream handle its post. One without facts has nothing to load.
-func (h *handling) stream(ctx context.Context, s belay.StreamID, empty bool, p post) (err error) {
-	v := h.e.newDrive(h.own, s)
-	v.passive = true
-	v.post, v.streamState = p, h.known[s]
-	if v.d == nil && empty {
-		if v.d, v.vers, err = NewDecider(s); err != nil {
-			return err
-		}
-	}
-	v.wrote = func(b *batch, end store.Position) {
-		for _, o := range b.sends {
-			if o.Session == h.own.session {
-				h.mail[o.Stream] = append(h.mail[o.Stream], o)
-			}
-		}
-		if h.to != nil {
-			h.to.take(b, end)
-		}
-	}
-	err = v.run(ctx)
-	h.known[s] = v.streamState
-	h.wants, h.wake = h.wants || v.wants, earliest(h.wake, v.wake)
-	return err
 }
 
 // Settle lets a session that isn't driven handle its waiting commands, without

@@ -19,44 +19,42 @@ func TestStreamsOfANewSessionAreVisitedInAnyOrder(t *testing.T) {
 		{ID: "cmd_1", Principal: "user:u", Session: id, Stream: id.Stream(), Command: belay.CreateSession{Workspace: "/ws"}},
 		{ID: "cmd_2", Principal: "user:u", Session: id, Stream: id.Stream(), Command: belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1", Text: belay.Content{Text: "do"}}},
 	}
-	states := func(handle func(b *newSession) bool) map[belay.StreamID]string {
+	states := func(handle func(h *handling)) map[belay.StreamID]string {
 		st := memory.New().Open(memory.Options{})
 		defer st.Close()
 		e, err := New(Config{Store: st, Owner: store.Owner{ID: "proc_1"}, Performers: none{}, Now: func() time.Time { return time.Unix(1, 0) }})
 		if err != nil {
 			t.Fatal(err)
 		}
-		b := &newSession{e: e, own: e.claims.reserve(id)}
-		if !handle(b) {
-			t.Fatal("a command was refused")
+		h := e.newHandling(e.claims.reserve(id), nil)
+		h.claim = &store.Claim{Owner: store.Owner{ID: "proc_1"}}
+		h.deliver(orders)
+		handle(h)
+		if _, err := h.run(t.Context(), orders); err != nil {
+			t.Fatal(err)
 		}
 		out := map[belay.StreamID]string{}
-		for _, v := range b.streams {
-			raw, err := v.d.Save()
+		for s, at := range h.states {
+			raw, err := at.d.Save()
 			if err != nil {
 				t.Fatal(err)
 			}
-			out[v.stream] = string(raw)
+			out[s] = string(raw)
 		}
 		return out
 	}
 	visits := 0
-	want := states(func(b *newSession) bool { return b.handle(orders) })
-	got := states(func(b *newSession) bool {
-		mail := map[belay.StreamID][]belay.Order{id.Stream(): orders}
-		for len(mail) > 0 {
-			s := slices.Max(slices.Collect(maps.Keys(mail)))
-			sent, ok := b.stream(s, mail[s])
-			if !ok {
-				return false
+	want := states(func(*handling) {})
+	got := states(func(h *handling) {
+		for len(h.mail) > 0 {
+			s := slices.Max(slices.Collect(maps.Keys(h.mail)))
+			orders := h.mail[s]
+			delete(h.mail, s)
+			if err := h.visit(t.Context(), s, orders); err != nil {
+				t.Fatal(err)
 			}
 			visits++
-			delete(mail, s)
-			for _, o := range sent {
-				mail[o.Stream] = append(mail[o.Stream], o)
-			}
 		}
-		return true
 	})
 	if visits <= len(want) {
 		t.Errorf("%d visits of %d streams: none was visited again", visits, len(want))

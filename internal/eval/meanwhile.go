@@ -173,10 +173,14 @@ func (s *stage) of(st store.Store) store.Store { return &staged{Store: st, stage
 // at makes happen what is to happen before or after a batch. It counts a fact
 // before it is written; what then isn't written is not counted again, because
 // only a process that dies doesn't write it.
-func (s *stage) at(ctx context.Context, st store.Store, b store.Batch, before bool) error {
+func (s *stage) at(ctx context.Context, st store.Store, batches []store.Batch, before bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for _, e := range b.Events {
+	var facts []event.Envelope
+	for _, b := range batches {
+		facts = append(facts, b.Events...)
+	}
+	for _, e := range facts {
 		if !before {
 			s.session = e.IDs.Session
 			if e.Type() == askFact {
@@ -251,33 +255,15 @@ type staged struct {
 	stage *stage
 }
 
-func (s *staged) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+func (s *staged) Append(ctx context.Context, b ...store.Batch) ([]store.Position, error) {
 	if err := s.stage.at(ctx, s.Store, b, true); err != nil {
-		return 0, err
+		return nil, err
 	}
-	pos, err := s.Store.Append(ctx, b)
+	pos, err := s.Store.Append(ctx, b...)
 	if err != nil {
 		return pos, err
 	}
 	return pos, s.stage.at(ctx, s.Store, b, false)
-}
-
-func (s *staged) Found(ctx context.Context, f store.NewSession) (store.Position, error) {
-	for _, b := range f.Batches {
-		if err := s.stage.at(ctx, s.Store, b, true); err != nil {
-			return 0, err
-		}
-	}
-	pos, err := s.Store.Found(ctx, f)
-	if err != nil {
-		return pos, err
-	}
-	for _, b := range f.Batches {
-		if err := s.stage.at(ctx, s.Store, b, false); err != nil {
-			return pos, err
-		}
-	}
-	return pos, nil
 }
 
 func (s *staged) Enqueue(ctx context.Context, o ...belay.Order) error {

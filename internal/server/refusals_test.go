@@ -72,11 +72,11 @@ type failing struct {
 	full atomic.Bool
 }
 
-func (f *failing) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+func (f *failing) Append(ctx context.Context, b ...store.Batch) ([]store.Position, error) {
 	if f.full.Load() {
-		return 0, belay.Errorf(belay.CodeStoreFull, "full")
+		return nil, belay.Errorf(belay.CodeStoreFull, "full")
 	}
-	return f.Store.Append(ctx, b)
+	return f.Store.Append(ctx, b...)
 }
 
 // TestNoRefusalIsForgotten polls for a minute and a half as the clock goes, with

@@ -21,7 +21,7 @@ type Written struct {
 // in the same process needn't read it from the disk.
 type CommitNotifier interface {
 	// OnCommit makes the store call told with the facts of each of its own commits, in
-	// order, before Changed tells of them and before Append or Found returns. told
+	// order, before Changed tells of them and before Append returns. told
 	// returns at once; it may keep the facts, though not the slice that they are in,
 	// and changes nothing of them. Tell is called once, before the first write.
 	OnCommit(told func(facts []Written))

@@ -5,8 +5,7 @@
 //
 // A driver is written from this package: it gives a Store and, for stores that are
 // kept, an Admin; a CommitNotifier where it can tell what it has just written. Leases
-// are counted by the driver's clock, never by a caller's. The facts of one batch, and
-// those of one founding, have positions without a hole between them.
+// are counted by the driver's clock, never by a caller's.
 //
 // A call that returned without error is durable: it survives a crash of the
 // process and, with a disk that honours sync, of the machine.
@@ -28,7 +27,7 @@ import (
 type Position int64
 
 var (
-	// ErrConflict: the stream's last sequence isn't Batch.After, or a view's position isn't From.
+	// ErrConflict: the stream's last sequence isn't Batch.After, a claim doesn't get Batch.Epoch, or a view's position isn't From.
 	ErrConflict = errors.New("the stream has moved on")
 	// ErrStale: the epoch isn't the session's: another owner has taken over. Stop everything.
 	ErrStale = errors.New("another process owns the session now")
@@ -41,14 +40,48 @@ type Batch struct {
 	Session belay.SessionID
 	Stream  belay.StreamID
 	After   int64  // the stream's last sequence as the writer knows it; 0 for a new stream
-	Epoch   int64  // from Claim
+	Epoch   int64  // from Owners.Claim, or the one that Claim gets
+	Claim   *Claim // the session is claimed with the batch; nil: it is claimed already
 	Key     string // unique per stream; a batch whose key is present already is a no-op. Empty: no key
 
 	Events   []event.Envelope // Seq After+1 …; Stream, Seq and Time are set by the writer
 	Lane     Lane
-	Consumed []belay.CommandID // inbox rows of this stream that the events answer
-	Sends    []belay.Order     // commands for other streams of the store, enqueued with the events
+	Consumed []belay.CommandID // commands of this stream that the events answer
+	Sends    []belay.Order     // commands that come in with the events; what a batch beside them consumes waits in no inbox
 	State    *State            // the decider's state after the last event, or nil
+}
+
+// Claim is the claim on a session that an append makes. The session must not have
+// had another epoch than those before the batch's.
+type Claim struct {
+	Owner  Owner
+	Keep   time.Duration // how long the owner has the session from then on, as after Owners.Claim; 0: it is given back at once
+	Writes string        // of a session that is kept: the workspace that it becomes a writer of, as by ClaimWriter; empty: none
+	Shared bool          // with Writes: another session may be a writer there
+}
+
+// CheckBatches refuses batches that no append can have written.
+func CheckBatches(batches []Batch) error {
+	refused := func(why string, b *Batch) error {
+		return belay.Errorf(belay.CodeInternal, "%s", why).At(string(b.Stream))
+	}
+	if len(batches) == 0 {
+		return refused("an append without a batch", &Batch{})
+	}
+	first, seen := &batches[0], map[belay.StreamID]bool{}
+	for i := range batches {
+		switch b := &batches[i]; {
+		case b.Session == "" || b.Stream == "":
+			return refused("a batch without session or stream", b)
+		case b.Session != first.Session || b.Epoch != first.Epoch || seen[b.Stream] || i > 0 && (b.Claim != nil || b.Session == belay.SystemSession):
+			return refused("an append has one batch for each of some streams of a session, under one claim", b)
+		}
+		seen[batches[i].Stream] = true
+	}
+	if c := first.Claim; c != nil && (c.Owner.ID == "" || first.Session == belay.SystemSession || c.Keep < 0 || c.Keep == 0 && c.Writes != "" || c.Shared && c.Writes == "") {
+		return refused("a claim needs an owner, and a writer keeps its session", first)
+	}
+	return nil
 }
 
 // Lane is a stream's scheduling row: it must equal what folding the stream says.
@@ -101,11 +134,14 @@ type Window struct {
 
 // Log is the only way facts enter.
 type Log interface {
-	// Append writes the batch in one transaction and returns the position of
-	// its last event (0 if it has none). Errors: ErrConflict, ErrStale, or a
-	// belay.Error with a store code; a fact over MaxEvent is CodeTooLarge. A context that ends while the write is
-	// queued may still see it committed: the caller must reload.
-	Append(ctx context.Context, b Batch) (Position, error)
+	// Append writes batches of one session, each of another stream, in one
+	// transaction, and returns the positions of their events, in their order; a
+	// batch whose key is present has none. Errors: ErrConflict, also if a command that
+	// comes in and is consumed with the batches was known; ErrStale; with a claim
+	// what Claim and ClaimWriter refuse; or a belay.Error with a store code: a fact
+	// over MaxEvent is CodeTooLarge. A context that ends while the write is queued
+	// may still see it committed: the caller must reload.
+	Append(ctx context.Context, batches ...Batch) ([]Position, error)
 	// Read yields the events of a stream with sequence > after, in order.
 	Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error]
 	// Head is the stream's end; ErrNotFound when it has no event.
@@ -252,7 +288,6 @@ type Run interface {
 	Log
 	Inbox
 	Owners
-	Founder
 	Blobs
 	Lanes
 	States

@@ -90,7 +90,7 @@ func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, 
 	if err != nil {
 		return nil, err
 	}
-	ans, err := r.Engine.SubmitAll(ctx, orders...)
+	ans, err := r.Engine.Submit(ctx, orders...)
 	if err != nil {
 		return nil, conflict(r, err)
 	}
@@ -154,16 +154,13 @@ func (s *submission) begin(ctx context.Context) (*app.Result, error) {
 	if err != nil {
 		return nil, err
 	}
-	ans, begun, err := s.Engine.Begin(ctx, orders...)
-	if err != nil {
+	begun, err := s.Engine.Begin(ctx, store.Claim{}, orders...)
+	if begun == nil || err != nil {
+		s.in.Thread = named
 		return nil, err
 	}
-	if !begun {
-		s.in.Thread = named
-		return nil, nil
-	}
 	s.Drives.Enqueue(s.in.Session, priorities[s.in.Priority])
-	return s.told(ctx, ans.Position, orders[len(orders)-1].ID, false)
+	return s.told(ctx, begun.Position, orders[len(orders)-1].ID, false)
 }
 
 // orders are the commands that the submission becomes.

@@ -116,9 +116,9 @@ func (u *Follower) Flow(l event.Delta) {
 }
 
 // Recorded takes facts of this process; it must return at once.
-func (u *Follower) Recorded(end store.Position, facts []event.Envelope) {
+func (u *Follower) Recorded(facts []store.Record) {
 	if !u.env.JSON { // there the log itself is shown
-		u.recent.add(end, facts)
+		u.recent.add(facts)
 	}
 }
 
@@ -195,14 +195,14 @@ func (u *Follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 func (u *Follower) facts(ctx context.Context) error {
 	u.behind = false
 	for {
-		facts, end := u.recent.after(u.w.From)
+		facts := u.recent.after(u.w.From)
 		if len(facts) == 0 {
 			break
 		}
-		for i := range facts {
-			u.fact(ctx, facts[i])
+		for _, r := range facts {
+			u.fact(ctx, r.Event)
+			u.w.From, u.behind = r.Position, true
 		}
-		u.w.From, u.behind = end, true
 	}
 	if u.behind {
 		return nil

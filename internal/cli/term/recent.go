@@ -3,7 +3,6 @@ package term
 import (
 	"sync"
 
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -11,44 +10,38 @@ import (
 // spare their reading: the log is only asked for what isn't here.
 type recent struct {
 	mu    sync.Mutex
-	parts []recentPart
-	facts int // in all parts
-}
-
-// recentPart is what one append wrote.
-type recentPart struct {
-	end   store.Position // of the last fact; the others are right before it
-	facts []event.Envelope
+	parts [][]store.Record // each is what one append wrote
+	facts int              // in all parts
 }
 
 // maxRecent bounds the facts that wait. Of more, nothing is kept.
 const maxRecent = 1024
 
-func (r *recent) add(end store.Position, facts []event.Envelope) {
+func (r *recent) add(facts []store.Record) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.facts += len(facts); r.facts > maxRecent {
 		r.parts, r.facts = nil, 0
 		return
 	}
-	r.parts = append(r.parts, recentPart{end, facts})
+	r.parts = append(r.parts, facts)
 }
 
-// after takes the facts of one append that follow a position, with the position
-// of the last one; none, if they aren't here or something lies between. What is
-// here up to the position is dropped.
-func (r *recent) after(from store.Position) (facts []event.Envelope, end store.Position) {
+// after takes the facts of one append that follow a position; none, if they aren't
+// here or something lies between. What is here up to the position is dropped.
+func (r *recent) after(from store.Position) []store.Record {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	for len(r.parts) > 0 {
 		p := r.parts[0]
-		if p.end > from && p.end-store.Position(len(p.facts)) != from {
+		over := p[len(p)-1].Position <= from
+		if !over && p[0].Position != from+1 {
 			break
 		}
-		r.parts, r.facts = r.parts[1:], r.facts-len(p.facts)
-		if p.end > from {
-			return p.facts, p.end
+		r.parts, r.facts = r.parts[1:], r.facts-len(p)
+		if !over {
+			return p
 		}
 	}
-	return nil, from
+	return nil
 }

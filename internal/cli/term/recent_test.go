@@ -39,12 +39,16 @@ func (c *scanned) Scan(_ context.Context, after store.Position) iter.Seq2[store.
 func (c *scanned) add(u *Follower, notes ...string) {
 	c.notes = append(c.notes, notes...)
 	if u != nil {
-		var facts []event.Envelope
-		for _, n := range notes {
-			facts = append(facts, note(n))
-		}
-		u.Recorded(store.Position(len(c.notes)), facts)
+		u.Recorded(noted(len(c.notes)-len(notes), notes...))
 	}
+}
+
+// noted are notes behind a position.
+func noted(after int, notes ...string) (facts []store.Record) {
+	for i, n := range notes {
+		facts = append(facts, store.Record{Position: store.Position(after + 1 + i), Event: note(n)})
+	}
+	return facts
 }
 
 func counting(json bool) (*scanned, *Follower, *bytes.Buffer) {
@@ -100,8 +104,8 @@ func TestOwnFactsAreShownWithoutReadingThem(t *testing.T) {
 func TestFactsThatAreToldOutOfOrderAreShownInOrder(t *testing.T) {
 	st, u, out := counting(false)
 	st.notes = []string{"a", "b", "c"}
-	u.Recorded(3, []event.Envelope{note("c")})
-	u.Recorded(2, []event.Envelope{note("a"), note("b")})
+	u.Recorded(noted(2, "c"))
+	u.Recorded(noted(0, "a", "b"))
 	for range 3 {
 		if err := u.facts(t.Context()); err != nil {
 			t.Fatal(err)
@@ -116,13 +120,13 @@ func TestFactsThatAreToldOutOfOrderAreShownInOrder(t *testing.T) {
 func TestFactsThatAreNotShownAreNotKept(t *testing.T) {
 	var r recent
 	for i := range 3 * maxRecent {
-		r.add(store.Position(i+1), []event.Envelope{note("x")})
+		r.add(noted(i, "x"))
 		if len(r.parts) > maxRecent {
 			t.Fatalf("%d facts are kept", len(r.parts))
 		}
 	}
-	if facts, end := r.after(0); facts != nil || end != 0 {
-		t.Errorf("%d facts up to %d, though those before them were dropped", len(facts), end)
+	if facts := r.after(0); facts != nil {
+		t.Errorf("%d facts, though those before them were dropped", len(facts))
 	}
 }
 

@@ -17,7 +17,7 @@ type Keeper interface {
 	Source
 	store.Owners
 	store.Lanes
-	Append(ctx context.Context, b store.Batch) (store.Position, error)
+	Append(ctx context.Context, b ...store.Batch) ([]store.Position, error)
 	Head(ctx context.Context, s belay.StreamID) (store.Head, error)
 	// NeededBesides finds the contents that are referenced otherwise than as an
 	// output.

@@ -222,11 +222,11 @@ func (d *dying) die() error {
 	return nil
 }
 
-func (d *dying) Append(ctx context.Context, b store.Batch) (store.Position, error) {
+func (d *dying) Append(ctx context.Context, b ...store.Batch) ([]store.Position, error) {
 	if err := d.die(); err != nil {
-		return 0, err
+		return nil, err
 	}
-	return d.DB.Append(ctx, b)
+	return d.DB.Append(ctx, b...)
 }
 
 func (d *dying) Claim(ctx context.Context, s belay.SessionID, o store.Owner, ttl time.Duration) (int64, error) {

@@ -42,7 +42,7 @@ func (h *heads) streamIn(session belay.SessionID, name belay.StreamID) (s layout
 func (h *heads) save(s *layout.Stream) (err error) {
 	sum := s.Sum(h.buf)
 	if s.ID == 0 {
-		s.ID, err = h.insert(insertStreams[1],
+		s.ID, err = h.insert(insertStream,
 			string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, sum)
 	} else if old := h.streams[s.Name]; old.ID == s.ID && old.Runnable == s.Runnable && old.Wake == s.Wake {
 		// The index of lanes stays as it is: SQLite would write it anew for each column of it that is set.
@@ -57,151 +57,215 @@ func (h *heads) save(s *layout.Stream) (err error) {
 	return err
 }
 
-var insertStreams = inserts("INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum)", "(?,?,?,?,?,?,?,?)")
+const insertStream = "INSERT INTO streams (name, session, seq, time, hash, runnable, wake, sum) VALUES (?,?,?,?,?,?,?,?)"
 
-// saveNew writes the rows of new streams and gives them their numbers.
-func (h *heads) saveNew(streams []layout.Stream) error {
-	for part := range slices.Chunk(streams, rowsAtOnce) {
-		args := h.args[:0]
-		for i := range part {
-			s := &part[i]
-			args = append(args, string(s.Name), string(s.Session), s.Seq, s.Time, s.Hash[:], s.Runnable, s.Wake, s.Sum(h.buf))
-		}
-		h.args = args
-		last, err := h.insert(insertStreams[len(part)], args...)
-		if err != nil {
-			return err
-		}
-		for i := range part { // SQLite numbers rows one after the other
-			part[i].ID = last - int64(len(part)-1-i)
-			h.setStream(part[i])
-		}
-	}
-	return nil
-}
-
+// appendOp writes batches of one session.
 type appendOp struct {
-	b     *store.Batch
-	rows  []store.Row
-	sends []layout.Order
+	parts    []*part
+	claim    *claimOp       // nil: the session is claimed already
+	writes   *claimWriterOp // nil: the claim makes no writer
+	keep     bool           // the claim stays
+	sends    []layout.Order
+	consumed map[belay.CommandID]bool // of sends: they wait in no inbox
 
-	hashes [][32]byte     // of the chain, after each row
-	pos    store.Position // the answer
-	wrote  bool
+	pos   []store.Position // the answer
+	wrote bool
 }
 
-// Append writes a batch. Everything that needs no transaction is done here, in
+// part is a batch in an append.
+type part struct {
+	b      *store.Batch
+	rows   []store.Row
+	hashes [][32]byte // of the chain, after each row
+
+	s     layout.Stream
+	again bool // the batch's key is present
+	pos   []store.Position
+}
+
+// Append writes batches. Everything that needs no transaction is done here, in
 // the caller's goroutine.
-func (l *factLog) Append(ctx context.Context, b store.Batch) (store.Position, error) {
-	op, err := packAppend(&b)
+func (l *factLog) Append(ctx context.Context, batches ...store.Batch) ([]store.Position, error) {
+	op, err := packAppend(batches)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := l.do(ctx, op); err != nil {
-		return 0, err
+		return nil, err
 	}
 	return op.pos, nil
 }
 
-func packAppend(b *store.Batch) (*appendOp, error) {
-	if b.Session == "" || b.Stream == "" {
-		return nil, belay.Errorf(belay.CodeInternal, "a batch without session or stream").At(string(b.Stream))
+func packAppend(batches []store.Batch) (*appendOp, error) {
+	if err := store.CheckBatches(batches); err != nil {
+		return nil, err
 	}
-	op := &appendOp{b: b, rows: make([]store.Row, len(b.Events))}
-	var err error
-	for i := range b.Events {
-		if op.rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
+	op := &appendOp{consumed: map[belay.CommandID]bool{}}
+	for i := range batches {
+		b := &batches[i]
+		p := &part{b: b, rows: make([]store.Row, len(b.Events))}
+		for i := range b.Events {
+			var err error
+			if p.rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
+				return nil, err
+			}
+			p.rows[i].Seq = b.After + 1 + int64(i)
+		}
+		sends, err := layout.PackOrders(b.Sends)
+		if err != nil {
 			return nil, err
 		}
-		op.rows[i].Seq = b.After + 1 + int64(i)
+		op.parts, op.sends = append(op.parts, p), append(op.sends, sends...)
 	}
-	op.sends, err = layout.PackOrders(b.Sends)
-	return op, err
+	for _, o := range op.sends {
+		op.consumed[o.Order.ID] = slices.ContainsFunc(batches, func(b store.Batch) bool {
+			return b.Stream == o.Order.Stream && slices.Contains(b.Consumed, o.Order.ID)
+		})
+	}
+	if b := &batches[0]; b.Claim != nil {
+		op.claim, op.keep = &claimOp{session: b.Session, o: b.Claim.Owner, ttl: b.Claim.Keep, want: b.Epoch}, b.Claim.Keep > 0
+		if b.Claim.Writes != "" {
+			op.writes = &claimWriterOp{session: b.Session, epoch: b.Epoch, path: b.Claim.Writes, shared: b.Claim.Shared}
+		}
+	}
+	return op, nil
 }
 
 func (o *appendOp) apply(w *writer) (refused, broken error) {
-	o.pos, o.wrote = 0, false
-	f, refused, broken := w.fence(o.b)
-	if refused != nil || broken != nil {
-		return refused, broken
+	o.pos, o.wrote = nil, false
+	for _, p := range o.parts {
+		if refused, broken = p.look(w, o.claim == nil); refused != nil || broken != nil {
+			return refused, broken
+		}
 	}
-	if f.again {
-		o.pos = f.pos
+	parts := slices.DeleteFunc(slices.Clone(o.parts), func(p *part) bool { return p.again })
+	if len(parts) == 0 {
 		return nil, nil
-	}
-	if f.s.Seq != o.b.After {
-		return store.ErrConflict, nil
 	}
 	fresh, refused, broken := w.checkSends(o.sends, true)
 	if refused != nil || broken != nil {
 		return refused, broken
 	}
+	for _, s := range o.sends {
+		if o.consumed[s.Order.ID] && !slices.ContainsFunc(fresh, func(f layout.Order) bool { return f.Order.ID == s.Order.ID }) {
+			return store.ErrConflict, nil
+		}
+	}
+	if refused, broken = o.own(w); refused != nil || broken != nil {
+		return refused, broken
+	}
 	o.wrote = true
-	return nil, o.write(w, &f.s, fresh)
+	return nil, o.write(w, parts, fresh)
 }
 
-// fence is what an append must know before it writes.
-type fence struct {
-	s     layout.Stream
-	again bool           // the batch's key is present
-	pos   store.Position // and that is its position
+// look reads the stream and the key, and refuses a batch that doesn't follow, or
+// whose epoch isn't that of whoever owns the session now.
+func (p *part) look(w *writer, claimed bool) (refused, broken error) {
+	if claimed {
+		owned := string(p.b.Session)
+		if p.b.Session == belay.SystemSession {
+			owned = string(p.b.Stream)
+		}
+		epoch, found, err := w.epoch(owned)
+		if err != nil {
+			return nil, err
+		}
+		if !found || epoch != p.b.Epoch {
+			return store.ErrStale, nil
+		}
+	}
+	var found bool
+	p.s, found, refused, broken = w.streamIn(p.b.Session, p.b.Stream)
+	if refused != nil || broken != nil {
+		return refused, broken
+	}
+	if p.again = false; found && p.b.Key != "" {
+		var pos int64
+		if p.again, broken = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{p.s.ID, shortKey(p.b.Key)}, &pos); broken != nil || p.again {
+			return nil, broken
+		}
+	}
+	if p.s.Seq != p.b.After {
+		return store.ErrConflict, nil
+	}
+	return nil, nil
 }
 
-// fence reads owner, stream and key. The batch's epoch must be that of whoever
-// owns the session now.
-func (w *writer) fence(b *store.Batch) (f fence, refused, broken error) {
-	owned := string(b.Session)
-	if b.Session == belay.SystemSession {
-		owned = string(b.Stream)
+// own makes the claim that comes with the append, and gives it back unless it is
+// kept: the facts are written in the same transaction.
+func (o *appendOp) own(w *writer) (refused, broken error) {
+	if o.claim == nil {
+		return nil, nil
 	}
-	epoch, found, broken := w.epoch(owned)
-	if broken != nil {
-		return f, nil, broken
+	if o.writes != nil {
+		if refused, broken = o.writes.look(w); refused != nil || broken != nil {
+			return refused, broken
+		}
 	}
-	if !found || epoch != b.Epoch {
-		return f, store.ErrStale, nil
+	if refused, broken = o.claim.apply(w); refused != nil || broken != nil {
+		return refused, broken
 	}
-	f.s, found, refused, broken = w.streamIn(b.Session, b.Stream)
-	if refused != nil || broken != nil || !found || b.Key == "" {
-		return f, refused, broken
+	switch {
+	case o.writes != nil:
+		return nil, o.writes.write(w)
+	case !o.keep:
+		return (&releaseOp{o.claim.session, o.claim.epoch}).apply(w)
 	}
-	var pos int64
-	f.again, broken = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{f.s.ID, shortKey(b.Key)}, &pos)
-	f.pos = store.Position(pos)
-	return f, nil, broken
+	return nil, nil
 }
 
-func (o *appendOp) write(w *writer, s *layout.Stream, fresh []layout.Order) error {
-	o.link(w, s)
-	if err := w.save(s); err != nil {
-		return err
+func (o *appendOp) write(w *writer, parts []*part, fresh []layout.Order) (err error) {
+	w.links = w.links[:0]
+	for _, p := range parts {
+		p.link(w)
+		if err := w.save(&p.s); err != nil {
+			return err
+		}
+		for i := range p.rows {
+			w.links = append(w.links, link{p.s.ID, &p.rows[i], &p.hashes[i]})
+		}
 	}
-	w.links = o.chain(s.ID, w.links[:0])
-	var err error
 	if o.pos, err = w.insertEvents(w.links); err != nil {
 		return err
 	}
-	return o.writeRest(w, s, fresh)
+	at := o.pos
+	for _, p := range parts {
+		p.pos, at = at[:len(p.rows)], at[len(p.rows):]
+		if err := p.writeRest(w, o.consumed); err != nil {
+			return err
+		}
+	}
+	for i := range fresh {
+		if o.consumed[fresh[i].Order.ID] {
+			err = w.know(&fresh[i])
+		} else {
+			err = w.enqueue(&fresh[i])
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
-// link moves a stream's row behind the batch.
-func (o *appendOp) link(w *writer, s *layout.Stream) {
-	now := store.Micros(w.now())
-	o.hashes = make([][32]byte, len(o.rows))
-	for i := range o.rows {
-		r := &o.rows[i]
+// link moves the stream's row behind the batch.
+func (p *part) link(w *writer) {
+	now, s := store.Micros(w.now()), &p.s
+	p.hashes = make([][32]byte, len(p.rows))
+	for i := range p.rows {
+		r := &p.rows[i]
 		if r.Time == 0 {
 			r.Time = now
 		}
 		r.Time = max(r.Time, s.Time)
 		s.Time = r.Time
 		s.Hash, w.buf = store.Link(s.Hash, r, w.buf)
-		o.hashes[i] = s.Hash
+		p.hashes[i] = s.Hash
 		w.grown += len(w.buf)
 	}
-	s.Seq += int64(len(o.rows))
-	s.Runnable, s.Wake = 0, store.Micros(o.b.Lane.Wake)
-	if o.b.Lane.Runnable {
+	s.Seq += int64(len(p.rows))
+	s.Runnable, s.Wake = 0, store.Micros(p.b.Lane.Wake)
+	if p.b.Lane.Runnable {
 		s.Runnable = 1
 	}
 }
@@ -211,14 +275,6 @@ type link struct {
 	stream int64
 	row    *store.Row
 	hash   *[32]byte
-}
-
-// chain adds the batch's facts to links.
-func (o *appendOp) chain(stream int64, links []link) []link {
-	for i := range o.rows {
-		links = append(links, link{stream, &o.rows[i], &o.hashes[i]})
-	}
-	return links
 }
 
 // rowsAtOnce is how many rows one statement writes, at most.
@@ -234,25 +290,27 @@ func inserts(into, row string) (statements [rowsAtOnce + 1]string) {
 
 var insertEvents = inserts("INSERT INTO events (stream, seq, time, type, version, requires, ids, refs, data, hash)", "(?,?,?,?,?,?,?,?,?,?)")
 
-// insertEvents writes facts, a few in one statement, and returns the position of
-// the last, 0 if there is none. They stand one after the other.
-func (w *writer) insertEvents(links []link) (pos store.Position, err error) {
+// insertEvents writes facts, a few in one statement, and returns their positions.
+func (w *writer) insertEvents(links []link) (pos []store.Position, err error) {
+	pos = make([]store.Position, 0, len(links))
 	for part := range slices.Chunk(links, rowsAtOnce) {
 		args := w.args[:0]
 		for _, l := range part {
 			r := l.row
 			number, err := w.typeNumber(r.Type)
 			if err != nil {
-				return 0, err
+				return nil, err
 			}
 			args = append(args, l.stream, r.Seq, r.Time, number, r.Version, r.Requires, r.IDs, blobOrNull(r.Refs), notNil(r.Data), l.hash[:])
 		}
 		w.args = args
 		last, err := w.insert(insertEvents[len(part)], args...)
 		if err != nil {
-			return 0, err
+			return nil, err
 		}
-		pos = store.Position(last)
+		for i := range part { // SQLite numbers rows one after the other
+			pos = append(pos, store.Position(last-int64(len(part)-1-i)))
+		}
 	}
 	return pos, nil
 }
@@ -265,53 +323,52 @@ func blobOrNull(b []byte) any {
 	return b
 }
 
-func (o *appendOp) writeRest(w *writer, s *layout.Stream, fresh []layout.Order) error {
-	if o.b.Key != "" {
-		if err := w.saveKey(s.ID, shortKey(o.b.Key), int64(o.pos)); err != nil {
+func (p *part) writeRest(w *writer, sent map[belay.CommandID]bool) error {
+	if p.b.Key != "" {
+		last := int64(0)
+		if n := len(p.pos); n > 0 {
+			last = int64(p.pos[n-1])
+		}
+		key := shortKey(p.b.Key)
+		if err := w.exec("INSERT INTO keys (stream, key, pos, sum) VALUES (?,?,?,?)", p.s.ID, key, last, layout.KeySum(p.s.ID, key, last)); err != nil {
 			return err
 		}
 	}
-	if st := o.b.State; st != nil {
+	if st := p.b.State; st != nil {
 		w.grown += len(st.Data)
 		if err := w.exec("INSERT INTO states (stream, seq, version, data, sum) VALUES (?,?,?,?,?) "+
 			"ON CONFLICT (stream) DO UPDATE SET seq=excluded.seq, version=excluded.version, data=excluded.data, sum=excluded.sum",
-			s.ID, st.Seq, st.Version, notNil(st.Data), layout.StateSum(s.Name, st)); err != nil {
+			p.s.ID, st.Seq, st.Version, notNil(st.Data), layout.StateSum(p.s.Name, st)); err != nil {
 			return err
 		}
 	}
-	for _, id := range o.b.Consumed {
-		if err := w.exec("DELETE FROM inbox WHERE stream=? AND id=?", s.ID, string(id)); err != nil {
-			return err
+	for _, id := range p.b.Consumed {
+		if sent[id] {
+			continue
 		}
-	}
-	for i := range fresh {
-		if err := w.enqueue(&fresh[i]); err != nil {
+		if err := w.exec("DELETE FROM inbox WHERE stream=? AND id=?", p.s.ID, string(id)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (w *writer) saveKey(stream int64, key []byte, pos int64) error {
-	return w.exec("INSERT INTO keys (stream, key, pos, sum) VALUES (?,?,?,?)", stream, key, pos, layout.KeySum(stream, key, pos))
-}
-
 func (o *appendOp) committed(w *writer) {
-	if o.wrote {
-		w.db.stats.appends.Add(1)
-		o.tell(w)
+	if !o.wrote {
+		return
 	}
-}
-
-// tell counts the facts and notes them for whoever is told of them.
-func (o *appendOp) tell(w *writer) {
-	w.db.stats.events.Add(int64(len(o.rows)))
+	if o.keep {
+		o.claim.committed(w)
+	}
+	w.db.stats.appends.Add(1)
+	w.db.stats.events.Add(int64(len(o.pos)))
 	if w.told == nil {
 		return
 	}
-	first := o.pos - store.Position(len(o.rows)) + 1
-	for i := range o.rows {
-		w.written = append(w.written, store.Written{Position: first + store.Position(i), Session: o.b.Session, Stream: o.b.Stream, Row: o.rows[i]})
+	for _, p := range o.parts {
+		for i, at := range p.pos {
+			w.written = append(w.written, store.Written{Position: at, Session: p.b.Session, Stream: p.b.Stream, Row: p.rows[i]})
+		}
 	}
 }
 

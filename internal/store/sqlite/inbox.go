@@ -93,12 +93,17 @@ func (w *writer) enqueue(p *layout.Order) error {
 			return err
 		}
 	}
-	if err := w.exec("INSERT INTO commands (id, sum) VALUES (?,?)", string(p.Order.ID), p.Same); err != nil {
+	if err := w.know(p); err != nil {
 		return err
 	}
 	w.grown += len(p.Body)
 	return w.exec("INSERT INTO inbox (stream, id, principal, time, name, body, sum) VALUES (?,?,?,?,?,?,?)",
 		s.ID, string(p.Order.ID), p.Order.Principal, p.Time, p.Name, p.Body, p.RowSum())
+}
+
+// know writes that an order came in.
+func (w *writer) know(p *layout.Order) error {
+	return w.exec("INSERT INTO commands (id, sum) VALUES (?,?)", string(p.Order.ID), p.Same)
 }
 
 // Inbox lists what waits for a stream, oldest first.

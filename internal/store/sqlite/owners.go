@@ -37,6 +37,7 @@ type claimOp struct {
 	session belay.SessionID
 	o       store.Owner
 	ttl     time.Duration
+	want    int64 // the epoch that it must get; 0: any
 	epoch   int64 // the answer
 }
 
@@ -68,7 +69,9 @@ func (c *claimOp) apply(w *writer) (refused, broken error) {
 		old.o.Since = store.FromMicros(old.since)
 		return &store.OwnedError{Session: c.session, Owner: old.o}, nil
 	}
-	c.epoch = old.o.Epoch + 1
+	if c.epoch = old.o.Epoch + 1; c.want != 0 && c.epoch != c.want {
+		return store.ErrConflict, nil
+	}
 	defer w.setOwner(string(c.session), c.epoch)
 	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
 		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease, sum=excluded.sum",

@@ -102,7 +102,7 @@ func TestARefusedWriteDoesNotDisturbItsGroup(t *testing.T) {
 	group := []*request{}
 	for _, w := range []*work{good, bad} {
 		w.b.Events = []event.Envelope{{Data: event.ModelDelta{Text: "x"}}}
-		op, err := packAppend(&w.b)
+		op, err := packAppend([]store.Batch{w.b})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -83,10 +83,23 @@ func (p *plain) claim(l *lab, b *store.Batch) {
 func (p *plain) found(l *lab, r *rapid.T, b *store.Batch) {
 	id := belay.CommandID(rapid.SampledFrom([]string{"c1", "c2", "c3", "c4"}).Draw(r, "id"))
 	b.Lane.Runnable = rapid.Bool().Draw(r, "runnable")
-	b.Events = []event.Envelope{l.fact(b, "first")}
-	_, err := l.Found(l.Context(), store.NewSession{Session: b.Session, Owner: owner("x"), Orders: []belay.Order{l.order(string(id), b, "x")}, Batches: []store.Batch{*b}})
-	if p.known[b.Session] || p.bodies[id] != "" {
+	b.Events, b.Consumed = []event.Envelope{l.fact(b, "first")}, []belay.CommandID{id}
+	b.Claim, b.Epoch, b.Sends = &store.Claim{Owner: owner("x")}, 1, []belay.Order{l.order(string(id), b, "x")}
+	_, err := l.Append(l.Context(), *b)
+	switch known := p.bodies[id]; {
+	case len(p.texts[b.Stream]) > 0:
 		l.is(err, store.ErrConflict)
+		return
+	case known != "" && known != string(b.Stream)+"x":
+		l.code(err, belay.CodeIDConflict)
+		return
+	case known != "" || p.epoch[b.Session] > 0 && !p.gone[b.Session]:
+		l.is(err, store.ErrConflict)
+		return
+	case p.gone[b.Session]:
+		if err == nil {
+			l.Fatal("a deleted session began")
+		}
 		return
 	}
 	l.must(err)

@@ -179,7 +179,8 @@ func (l *lab) fact(b *store.Batch, text string) event.Envelope {
 		Data: event.ModelDelta{Attempt: 1, Text: text}}
 }
 
-// put appends facts and moves the batch behind them.
+// put appends facts, moves the batch behind them, and returns the last one's
+// position, 0 if there is none.
 func (l *lab) put(b *store.Batch, texts ...string) store.Position {
 	l.Helper()
 	c := *b
@@ -188,8 +189,14 @@ func (l *lab) put(b *store.Batch, texts ...string) store.Position {
 	}
 	pos, err := l.Append(l.Context(), c)
 	l.must(err)
+	if len(pos) != len(texts) && b.Key == "" {
+		l.Fatalf("%d positions of %d facts", len(pos), len(texts))
+	}
 	b.After += int64(len(texts))
-	return pos
+	if len(pos) == 0 {
+		return 0
+	}
+	return pos[len(pos)-1]
 }
 
 // stream is everything in a stream.

@@ -13,79 +13,149 @@ import (
 // OnCommit makes the store tell of what it writes, with the store locked.
 func (s *Store) OnCommit(told func(facts []store.Written)) { s.told = told }
 
-// Append writes a batch.
-func (s *Store) Append(ctx context.Context, b store.Batch) (store.Position, error) {
-	rows, err := pack(&b)
-	if err != nil {
-		return 0, err
+// Append writes batches.
+func (s *Store) Append(ctx context.Context, batches ...store.Batch) ([]store.Position, error) {
+	if err := store.CheckBatches(batches); err != nil {
+		return nil, err
 	}
-	sends, err := packOrders(b.Sends)
-	if err != nil {
-		return 0, err
+	parts := make([]part, len(batches))
+	var sends []order
+	for i := range batches {
+		var err error
+		if parts[i], err = pack(&batches[i]); err != nil {
+			return nil, err
+		}
+		more, err := packOrders(batches[i].Sends)
+		if err != nil {
+			return nil, err
+		}
+		sends = append(sends, more...)
 	}
 	if err := s.o.Hook(BeforeAppend); err != nil {
-		return 0, err
+		return nil, err
 	}
-	pos, err := s.append(ctx, &b, rows, sends)
+	pos, err := s.append(ctx, parts, sends)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	if err := s.o.Hook(AfterAppend); err != nil {
-		return 0, err
+		return nil, err
 	}
 	return pos, nil
 }
 
-func pack(b *store.Batch) ([]store.Row, error) {
-	if b.Session == "" || b.Stream == "" {
-		return nil, belay.Errorf(belay.CodeInternal, "a batch without session or stream").At(string(b.Stream))
-	}
-	rows := make([]store.Row, len(b.Events))
-	for i := range b.Events {
-		var err error
-		if rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
-			return nil, err
-		}
-		rows[i].Seq = b.After + 1 + int64(i)
-	}
-	return rows, nil
+// part is a batch in an append.
+type part struct {
+	*store.Batch
+	rows []store.Row
 }
 
-func (s *Store) append(ctx context.Context, b *store.Batch, rows []store.Row, sends []order) (store.Position, error) {
+func pack(b *store.Batch) (part, error) {
+	p := part{b, make([]store.Row, len(b.Events))}
+	for i := range b.Events {
+		var err error
+		if p.rows[i], err = store.Pack(b.Session, b.Stream, &b.Events[i]); err != nil {
+			return p, err
+		}
+		p.rows[i].Seq = b.After + 1 + int64(i)
+	}
+	return p, nil
+}
+
+func (s *Store) append(ctx context.Context, parts []part, sends []order) (pos []store.Position, err error) {
 	if err := s.lock(ctx); err != nil {
-		return 0, err
+		return nil, err
 	}
 	defer s.d.mu.Unlock()
+	claim := parts[0].Claim
+	var written []part
+	for _, p := range parts {
+		again, err := s.d.follows(p.Batch, claim == nil)
+		if err != nil {
+			return nil, err
+		}
+		if !again {
+			written = append(written, p)
+		}
+	}
+	if len(written) == 0 {
+		return nil, nil
+	}
+	fresh, err := s.d.fresh(sends, true)
+	if err != nil {
+		return nil, err
+	}
+	consumed := func(o order) bool {
+		return slices.ContainsFunc(parts, func(p part) bool { return p.Stream == o.Stream && slices.Contains(p.Consumed, o.ID) })
+	}
+	if slices.ContainsFunc(sends, func(o order) bool {
+		return consumed(o) && !slices.ContainsFunc(fresh, func(f order) bool { return f.ID == o.ID })
+	}) {
+		return nil, store.ErrConflict
+	}
+	if claim != nil {
+		if err := s.claimWith(claim, parts[0].Session, parts[0].Epoch); err != nil {
+			return nil, err
+		}
+	}
+	for _, p := range written {
+		pos = append(pos, s.write(s.d.stream(p.Session, p.Stream), p.Batch, p.rows)...)
+	}
+	for _, o := range fresh {
+		if consumed(o) {
+			s.d.commands[o.ID] = o.same()
+		} else {
+			s.d.enqueue(o)
+		}
+	}
+	s.done()
+	return pos, nil
+}
+
+// follows refuses a batch that doesn't follow, or whose epoch isn't that of whoever
+// owns the session now, and reports whether its key is present.
+func (d *Data) follows(b *store.Batch, claimed bool) (again bool, err error) {
 	key := b.Session
 	if b.Session == belay.SystemSession {
 		key = belay.SessionID(b.Stream)
 	}
-	if o := s.d.owners[key]; o == nil || o.ID == "" || o.Epoch != b.Epoch {
-		return 0, store.ErrStale
+	if o := d.owners[key]; claimed && (o == nil || o.ID == "" || o.Epoch != b.Epoch) {
+		return false, store.ErrStale
 	}
-	st := s.d.streams[b.Stream]
+	st := d.streams[b.Stream]
 	if err := inSession(st, b.Session); err != nil {
-		return 0, err
+		return false, err
 	}
 	if st != nil && b.Key != "" {
-		if pos, ok := st.keys[b.Key]; ok {
-			return pos, nil
+		if _, ok := st.keys[b.Key]; ok {
+			return true, nil
 		}
 	}
 	if st == nil && b.After != 0 || st != nil && st.seq() != b.After {
-		return 0, store.ErrConflict
+		return false, store.ErrConflict
 	}
-	fresh, err := s.d.fresh(sends, true)
+	return false, nil
+}
+
+// claimWith makes the claim that comes with an append.
+func (h *handle) claimWith(c *store.Claim, session belay.SessionID, want int64) error {
+	epoch, err := h.next(session, c.Owner)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	st = s.d.stream(b.Session, b.Stream)
-	pos := s.write(st, b, rows)
-	for _, o := range fresh {
-		s.d.enqueue(o)
+	if epoch != want {
+		return store.ErrConflict
 	}
-	s.done()
-	return pos, nil
+	if c.Writes != "" {
+		if err := h.vacant(session, c.Writes, c.Shared); err != nil {
+			return err
+		}
+		h.d.writers[session] = changes{c.Writes, epoch}
+	}
+	if h.own(session, c.Owner, epoch, c.Keep); c.Keep == 0 {
+		h.release(session, epoch)
+	}
+	return nil
 }
 
 // seq is the last fact's.
@@ -104,14 +174,14 @@ func inSession(st *stream, session belay.SessionID) error {
 func (d *Data) stream(session belay.SessionID, id belay.StreamID) *stream {
 	st := d.streams[id]
 	if st == nil {
-		st = &stream{id: id, session: session, hash: store.Genesis(session, id), keys: map[string]store.Position{}}
+		st = &stream{id: id, session: session, hash: store.Genesis(session, id), keys: map[string]bool{}}
 		d.streams[id] = st
 		d.order = append(d.order, st)
 	}
 	return st
 }
 
-func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos store.Position) {
+func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos []store.Position) {
 	last := int64(0)
 	if n := len(st.rows); n > 0 {
 		last = st.rows[n-1].Time
@@ -126,19 +196,19 @@ func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos store.P
 		last = r.Time
 		st.hash, buf = store.Link(st.hash, r, buf)
 		s.d.log = append(s.d.log, position{st, r.Seq})
-		pos = store.Position(len(s.d.log))
-		st.rows, st.at = append(st.rows, *r), append(st.at, pos)
+		at := store.Position(len(s.d.log))
+		pos, st.rows, st.at = append(pos, at), append(st.rows, *r), append(st.at, at)
 	}
 	if s.told != nil {
 		facts := make([]store.Written, len(rows))
 		for i := range rows {
-			facts[i] = store.Written{Position: pos - store.Position(len(rows)-1-i), Session: st.session, Stream: st.id, Row: rows[i]}
+			facts[i] = store.Written{Position: pos[i], Session: st.session, Stream: st.id, Row: rows[i]}
 		}
 		s.told(facts)
 	}
 	st.lane = store.Lane{Runnable: b.Lane.Runnable, Wake: store.FromMicros(store.Micros(b.Lane.Wake))}
 	if b.Key != "" {
-		st.keys[b.Key] = pos
+		st.keys[b.Key] = true
 	}
 	if b.State != nil {
 		c := *b.State

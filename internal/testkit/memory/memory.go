@@ -51,7 +51,7 @@ type stream struct {
 	at      []store.Position
 	hash    [32]byte
 	lane    store.Lane
-	keys    map[string]store.Position
+	keys    map[string]bool
 	inbox   []order
 	state   *store.State
 }

@@ -27,21 +27,26 @@ func (s *owners) Claim(ctx context.Context, session belay.SessionID, o store.Own
 		return 0, err
 	}
 	defer s.d.mu.Unlock()
-	old := s.d.owners[session]
-	if s.live(old) && old.ID != o.ID {
-		return 0, &store.OwnedError{Session: session, Owner: old.Owner}
-	}
-	last, err := s.d.buried(session)
+	epoch, err := s.next(session, o)
 	if err != nil {
 		return 0, err
-	}
-	epoch := last + 1
-	if old != nil {
-		epoch = old.Epoch + 1
 	}
 	s.own(session, o, epoch, ttl)
 	s.done()
 	return epoch, nil
+}
+
+// next is the epoch that a claim of o gets.
+func (h *handle) next(session belay.SessionID, o store.Owner) (int64, error) {
+	old := h.d.owners[session]
+	if h.live(old) && old.ID != o.ID {
+		return 0, &store.OwnedError{Session: session, Owner: old.Owner}
+	}
+	last, err := h.d.buried(session)
+	if old != nil {
+		last = old.Epoch
+	}
+	return last + 1, err
 }
 
 // own makes o the owner of a session for a time.

@@ -149,9 +149,9 @@ func TestAnnouncedFactsAreNotReadAgain(t *testing.T) {
 	found := func(st store.Store) {
 		n++
 		id := belay.SessionID("sess_" + strconv.Itoa(n))
-		b := store.Batch{Session: id, Stream: id.Stream(), Events: []event.Envelope{
+		b := store.Batch{Session: id, Stream: id.Stream(), Epoch: 1, Claim: &store.Claim{Owner: store.Owner{ID: "one"}}, Events: []event.Envelope{
 			{IDs: belay.IDs{Session: id}, Data: event.SessionCreated{Workspace: "/ws"}}, {IDs: belay.IDs{Session: id}, Data: event.SessionUpdated{Title: title}}}}
-		if _, err := st.Found(t.Context(), store.NewSession{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
+		if _, err := st.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -202,9 +202,9 @@ func TestASessionThatJustBeganIsKnown(t *testing.T) {
 	s := store.Share(c)
 	found := func(name string) {
 		id := belay.SessionID("sess_" + name)
-		b := store.Batch{Session: id, Stream: id.Stream(), Events: []event.Envelope{
+		b := store.Batch{Session: id, Stream: id.Stream(), Epoch: 1, Claim: &store.Claim{Owner: store.Owner{ID: "one"}}, Events: []event.Envelope{
 			{IDs: belay.IDs{Session: id}, Data: event.SessionCreated{Workspace: "/ws"}}, {IDs: belay.IDs{Session: id}, Data: event.SessionUpdated{Title: name}}}}
-		if _, err := s.Found(t.Context(), store.NewSession{Session: id, Owner: store.Owner{ID: "one"}, Batches: []store.Batch{b}}); err != nil {
+		if _, err := s.Append(t.Context(), b); err != nil {
 			t.Fatal(err)
 		}
 	}

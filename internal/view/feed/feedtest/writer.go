@@ -60,7 +60,7 @@ func (w *Writer) AddTo(stream belay.StreamID, ids belay.IDs, facts ...event.Payl
 		w.t.Fatal(err)
 	}
 	w.seq[stream] += int64(len(facts))
-	return pos
+	return pos[len(pos)-1]
 }
 
 // Answer lets a model's text flow in pieces, with a checkpoint after each third.
