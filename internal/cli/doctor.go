@@ -14,7 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	toolexec "github.com/belay-run/belay/internal/tool/exec"
@@ -102,7 +102,7 @@ func machine(a *program) []finding {
 	all = append(all, sandboxFindings(a)...)
 	for _, name := range []string{"sh", "git"} {
 		f := finding{Name: name, State: "ok"}
-		if f.What = environ.LookPath(a.Environ, name); f.What == "" {
+		if f.What = process.LookPath(a.Environ, name); f.What == "" {
 			f.State, f.What = "missing", "not on the PATH"
 			if name == "sh" {
 				f.State, f.Try = "failed", "install a shell: the tool exec needs one"

@@ -7,9 +7,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/template"
-	"github.com/belay-run/belay/internal/lib/environ"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/model/catalog"
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/secret/vault"
 )
@@ -21,7 +21,7 @@ type Env struct {
 }
 
 // Get is the value of a variable.
-func (e Env) Get(name string) string { return environ.Get(e.Vars, name) }
+func (e Env) Get(name string) string { return process.Getenv(e.Vars, name) }
 
 // Abs makes a path absolute, relative to the working directory.
 func (e Env) Abs(path string) string {

@@ -17,7 +17,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -117,7 +117,7 @@ func (s *show) prepare(ctx context.Context) error {
 
 // repository makes the project a git repository where there is git.
 func (s *show) repository(ctx context.Context) string {
-	git := environ.LookPath(s.env.Environ, "git")
+	git := process.LookPath(s.env.Environ, "git")
 	if git == "" {
 		return "a plain folder (git is not installed)"
 	}

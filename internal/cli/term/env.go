@@ -13,7 +13,7 @@ import (
 	"os"
 	"time"
 
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 )
 
 // Env is what a command reads from and prints to.
@@ -35,7 +35,7 @@ func (e *Env) Interactive() bool {
 }
 
 // Getenv is the value of a variable.
-func (e *Env) Getenv(name string) string { return environ.Get(e.Environ, name) }
+func (e *Env) Getenv(name string) string { return process.Getenv(e.Environ, name) }
 
 // UntilSignal ends a context when the process gets a signal to stop. The
 // function that it returns ends it, too, and waits.

@@ -7,7 +7,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -32,7 +32,7 @@ func program(name, dir string, env []string) (string, error) {
 		}
 		return full, nil
 	}
-	if full := environ.LookPath(env, name); full != "" {
+	if full := process.LookPath(env, name); full != "" {
 		return full, nil
 	}
 	return "", missing(name)

@@ -20,7 +20,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 )
 
 // Git is the git program of this machine. Environ is the runtime's; PATH and
@@ -32,7 +32,7 @@ const maxOutput = 80 << 20
 
 // program is git by its absolute path.
 func (g Git) program() (string, error) {
-	if path := environ.LookPath(g.Environ, "git"); path != "" {
+	if path := process.LookPath(g.Environ, "git"); path != "" {
 		return path, nil
 	}
 	return "", belay.Errorf(belay.CodeUsage, "there is no git on the PATH").WithHint("install git")

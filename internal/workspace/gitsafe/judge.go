@@ -14,7 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 )
 
 // item is a file that git obeys, as it was when it was accepted.
@@ -238,7 +238,7 @@ func (l *looking) configured(is *item, repo, path string) {
 			continue
 		}
 		is.risks = append(is.risks, "it sets "+s.key+" to "+s.value)
-		to, ok := included(s, path, environ.Get(l.w.git.Environ, "HOME"))
+		to, ok := included(s, path, process.Getenv(l.w.git.Environ, "HOME"))
 		if !ok && strings.EqualFold(s.key, "core.hookspath") {
 			to, ok = absolute(s.value, workTree(repo)), true
 		}

@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/environ"
+	"github.com/belay-run/belay/internal/process"
 )
 
 // ErrNone says that a folder is in no repository.
@@ -183,7 +183,7 @@ func (g Git) settings(ctx context.Context, file, dir string) (all []setting, fil
 			return all, files, fmt.Errorf("%s can't be read: %w", files[i], err)
 		}
 		for _, s := range list {
-			if more, ok := included(s, files[i], environ.Get(g.Environ, "HOME")); ok {
+			if more, ok := included(s, files[i], process.Getenv(g.Environ, "HOME")); ok {
 				if files = append(files, more); len(files) > maxIncludes {
 					return all, files, fmt.Errorf("%s includes more than %d files", file, maxIncludes)
 				}

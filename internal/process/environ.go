@@ -1,5 +1,4 @@
-// Package environ reads an environment, which is a list of NAME=value.
-package environ
+package process
 
 import (
 	"os"
@@ -7,8 +6,8 @@ import (
 	"strings"
 )
 
-// Get is the value of a variable. The last one counts, as in a process.
-func Get(env []string, name string) string {
+// Getenv is the value of a variable in an environment, a list of NAME=value. The last one counts, as in a process.
+func Getenv(env []string, name string) string {
 	value := ""
 	for _, kv := range env {
 		if v, ok := strings.CutPrefix(kv, name+"="); ok {
@@ -21,7 +20,7 @@ func Get(env []string, name string) string {
 // LookPath finds a program on the PATH; empty: there is none of that name. Relative
 // entries of the PATH are passed over.
 func LookPath(env []string, name string) string {
-	for _, dir := range filepath.SplitList(Get(env, "PATH")) {
+	for _, dir := range filepath.SplitList(Getenv(env, "PATH")) {
 		full := filepath.Join(dir, name)
 		if info, err := os.Stat(full); filepath.IsAbs(dir) && err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
 			return full
