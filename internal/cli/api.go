@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // apiCmd performs a row of the table of use cases on this store, without a server:
@@ -71,7 +71,7 @@ func (c *apiCmd) run(ctx context.Context, a *program) (int, error) {
 		for i, r := range rows {
 			names[i] = r.Name
 		}
-		return 0, belay.Errorf(belay.CodeNotFound, "there is no command or read %q", term.Line(c.Name)).WithHint("%s", spelling.Hint(c.Name, names, "belay api lists them"))
+		return 0, belay.Errorf(belay.CodeNotFound, "there is no command or read %q", term.Line(c.Name)).WithHint("%s", match.Hint(c.Name, names, "belay api lists them"))
 	}
 	return a.ordering(ctx, func(r *runtime) (int, error) {
 		var out any

@@ -10,8 +10,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/netdial"
-	"github.com/belay-run/belay/internal/lib/spelling"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -162,7 +162,7 @@ func (p *parser) fail(err error) {
 
 func (p *parser) oneOf(v given, allowed ...string) string {
 	if !slices.Contains(allowed, v.text) {
-		p.bad(belay.CodeUsage, p.flag()+"="+cmp.Or(spelling.Nearest(v.text, allowed), allowed[0]), "%q is none of %s", v.text, strings.Join(allowed, ", "))
+		p.bad(belay.CodeUsage, p.flag()+"="+cmp.Or(match.Nearest(v.text, allowed), allowed[0]), "%q is none of %s", v.text, strings.Join(allowed, ", "))
 	}
 	return v.text
 }
@@ -242,7 +242,7 @@ func (p *parser) allow(have, more []string) []string {
 		}
 		if len(found) == 0 {
 			names := tool.Names(specs)
-			p.bad(belay.CodeUsage, spelling.Hint(name, names, "belay tool list"), "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
+			p.bad(belay.CodeUsage, match.Hint(name, names, "belay tool list"), "there is no tool %q; the tools are %s", name, strings.Join(names, ", "))
 		}
 		for _, n := range found {
 			if !slices.Contains(out, n) {

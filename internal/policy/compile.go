@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 func (s *Set) compile() error {
@@ -52,7 +52,7 @@ func bad(format string, args ...any) *belay.Error {
 	return belay.Errorf(belay.CodeBadPolicy, format, args...).WithHint("docs/policy.md describes the form")
 }
 
-var idForm = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var idForm = match.Lazy(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // ready checks one rule and makes it ready.
 func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Group is a name for tools that belong together.
@@ -168,7 +168,7 @@ func CheckTerms(terms []string, specs []Spec) error {
 			continue
 		}
 		hint := "a set (" + strings.Join(setNames(), ", ") + "), group:NAME, or a tool's name; belay tool list shows all"
-		if near := spelling.Nearest(strings.TrimPrefix(name, "group:"), vocabulary(specs)); near != "" {
+		if near := match.Nearest(strings.TrimPrefix(name, "group:"), vocabulary(specs)); near != "" {
 			hint = "did you mean " + near + "? " + hint
 		}
 		return belay.Errorf(belay.CodeUsage, "%q names no tool, group or set", strings.TrimSpace(t)).WithHint("%s", hint)

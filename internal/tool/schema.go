@@ -16,7 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Schema is a JSON Schema (draft 2020-12 or draft-07) that stands alone: it
@@ -131,7 +131,7 @@ func explainObject(s *jsonschema.Schema, v map[string]any, at []string) (said []
 
 func unknownArgument(s *jsonschema.Schema, name string, at []string) string {
 	text := "unknown argument " + argument(at)
-	if near := spelling.Nearest(name, slices.Sorted(maps.Keys(s.Properties))); near != "" {
+	if near := match.Nearest(name, slices.Sorted(maps.Keys(s.Properties))); near != "" {
 		text += fmt.Sprintf(" (did you mean %q?)", near)
 	}
 	return text

@@ -10,7 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/lib/jcs"
-	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Set is the tools of a thread, ordered by name. It doesn't change once made.
@@ -132,7 +132,7 @@ func (s *Set) unknown(name string) *event.Problem {
 		names[i] = e.spec.Name
 	}
 	p := Failf(NotFound, CodeUnknownTool, "there is no tool %q", shorten(name))
-	p.WithHint("%s", spelling.Hint(name, names, "the tools are: "+list(names)))
+	p.WithHint("%s", match.Hint(name, names, "the tools are: "+list(names)))
 	return &p.Problem
 }
 

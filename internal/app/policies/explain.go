@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/simulate"
-	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/symlinks"
 	"github.com/belay-run/belay/internal/tool"
@@ -40,8 +40,8 @@ type Question struct {
 func Explain(ctx context.Context, c *app.Call, g *app.Ground, q Question) (*simulate.Explanation, []string, error) {
 	i := slices.IndexFunc(q.Tools, func(s belay.ToolSpec) bool { return s.Name == q.Tool })
 	if i < 0 {
-		err := belay.Errorf(belay.CodeNotFound, "there is no tool %q here", input.Shown(q.Tool)).WithHint("%s", spelling.Hint(q.Tool, tool.Names(q.Tools), "belay tool list"))
-		return nil, nil, input.At("tool", c.Hinted(err, spelling.Hint(q.Tool, tool.Names(q.Tools), "get_tool_inventory lists them")))
+		err := belay.Errorf(belay.CodeNotFound, "there is no tool %q here", input.Shown(q.Tool)).WithHint("%s", match.Hint(q.Tool, tool.Names(q.Tools), "belay tool list"))
+		return nil, nil, input.At("tool", c.Hinted(err, match.Hint(q.Tool, tool.Names(q.Tools), "get_tool_inventory lists them")))
 	}
 	r, notes, err := request(g, q.Tools[i], q)
 	if err != nil {

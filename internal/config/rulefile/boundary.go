@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -27,7 +27,7 @@ type boundaryForm struct {
 }
 
 // boundaryName is what a boundary may be called.
-var boundaryName = lazyregexp.New(`^[a-z0-9][a-z0-9._-]{0,63}$`)
+var boundaryName = match.Lazy(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 // maxBoundaries is how many boundaries one file declares.
 const maxBoundaries = 100

@@ -6,7 +6,7 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -170,7 +170,7 @@ func list(values []string) string {
 }
 
 // bare is what YAML reads as the same text without quotes, wherever it stands.
-var bare = lazyregexp.New(`^[A-Za-z][A-Za-z0-9_./-]*$`)
+var bare = match.Lazy(`^[A-Za-z][A-Za-z0-9_./-]*$`)
 
 // scalar is a text as YAML: JSON's form is one that both agree on.
 func scalar(s string) string {

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -149,7 +149,7 @@ func (d *draft) exactly(r policy.Request) bool {
 }
 
 // argument is a name that an expression can select.
-var argument = lazyregexp.New(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
+var argument = match.Lazy(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
 
 func (d *draft) value(v any) bool {
 	literal, ok := written(v)
@@ -167,7 +167,7 @@ func written(v any) (string, bool) {
 }
 
 // word is what a subcommand looks like: no file, no option, no value.
-var word = lazyregexp.New(`^[a-z][a-z0-9_:-]{0,31}$`)
+var word = match.Lazy(`^[a-z][a-z0-9_:-]{0,31}$`)
 
 // draftOfCommand is a rule for a program, its subcommand if it has one, and the
 // class that this command has: what is stricter it doesn't cover.
@@ -194,7 +194,7 @@ func draftOfCommand(tool string, c policy.Command, want policy.Decision) (policy
 	return r, true
 }
 
-var programName = lazyregexp.New(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
+var programName = match.Lazy(`^[A-Za-z0-9][A-Za-z0-9._+-]{0,63}$`)
 
 // draftsOfCall are the rule for a call that runs no command line. Files that it
 // does nothing but write it may write in the same folders; anything else must be
@@ -256,7 +256,7 @@ func commandLine(c policy.Command) string {
 	return strings.Join(words, " ")
 }
 
-var plain = lazyregexp.New(`^[A-Za-z0-9_@%+=:,./-]+$`)
+var plain = match.Lazy(`^[A-Za-z0-9_@%+=:,./-]+$`)
 
 // proven drops examples that the rule doesn't speak of: they were read in
 // another folder, or with another home.
@@ -267,7 +267,7 @@ func proven(r *policy.Rule) {
 	}
 }
 
-var notID = lazyregexp.New(`[^a-z0-9._-]+`)
+var notID = match.Lazy(`[^a-z0-9._-]+`)
 
 // slug is an id for a rule about words.
 func slug(words ...string) string {

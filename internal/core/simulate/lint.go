@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/spelling"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -228,7 +228,7 @@ func (l *linter) meant(names []string) string {
 		there = append(there, l.specs[i].Name)
 	}
 	for _, n := range names {
-		if near := spelling.Nearest(n, there); near != "" && !strings.ContainsAny(n, "*:") {
+		if near := match.Nearest(n, there); near != "" && !strings.ContainsAny(n, "*:") {
 			return "; did you mean " + near + "?"
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -34,7 +34,7 @@ const (
 	allowPriority = 400
 )
 
-var claudeRule = lazyregexp.New(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
+var claudeRule = match.Lazy(`(?s)^([A-Za-z_*][\w*.-]*)(?:\((.*)\))?$`)
 
 // claude reads the settings of Claude Code.
 type claude struct{ *draft }

@@ -8,7 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -372,7 +372,7 @@ func (d gemini) prefixes(r *geminiSource) {
 
 // unsafeRegexp is how Gemini CLI finds regular expressions that could take long.
 // It doesn't load their rules.
-var unsafeRegexp = lazyregexp.New(`\([^)]*[*+?{].*\)[*+?{]`)
+var unsafeRegexp = match.Lazy(`\([^)]*[*+?{].*\)[*+?{]`)
 
 // regex carries a rule over commands whose text a regular expression fits
 // from its beginning on.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/shell"
 )
@@ -208,7 +208,7 @@ func unfit(m policy.Match) string {
 }
 
 // otherRegexp finds what means one thing in JavaScript and another one in RE2.
-var otherRegexp = lazyregexp.New(`\[:|\\[AzQEpPaCZ]|\\x\{|\\u|\\c|\(\?[imsUP-]|\[\^?\]|\\k<`)
+var otherRegexp = match.Lazy(`\[:|\\[AzQEpPaCZ]|\\x\{|\\u|\\c|\(\?[imsUP-]|\[\^?\]|\\k<`)
 
 // regexpOf checks a JavaScript regular expression that is held against JSON. It
 // returns why it can't be carried over, or nothing.

@@ -3,7 +3,7 @@ package shell
 import (
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Code of sed and awk is harmless if nothing in it can run, write or name another
@@ -30,7 +30,7 @@ func sedCode(s *start, w word) {
 
 // sedCommand is a command without an address that only prints; a blank ends a
 // label, and the text of a, i and c continues behind a backslash.
-var sedCommand = lazyregexp.New(`^(?:[{}=dDgGhHnNpPxzF]|#[^\n]*|[:btT][ \t]*[^; \t\r\v\f\n}]*|[aic](?:[^\\\n]|\\.|\\\n)*|[qQlL][ \t0-9]*)`)
+var sedCommand = match.Lazy(`^(?:[{}=dDgGhHnNpPxzF]|#[^\n]*|[:btT][ \t]*[^; \t\r\v\f\n}]*|[aic](?:[^\\\n]|\\.|\\\n)*|[qQlL][ \t0-9]*)`)
 
 // sedRest is what is left of a script from where it does more than print, or can't
 // be read. sets says that a delimiter between brackets is text.
@@ -132,11 +132,11 @@ func awk(s *start, p *program) {
 // What is harmful in a program of awk, and what only looks like it. A pipe or a
 // redirection stands behind a print, in its statement, or has a getline.
 var (
-	awkHarm      = lazyregexp.New(`\b(?:system|extension|getline|ARGV|ARGC)\b|@\s*[A-Za-z_]|\\\n`)
-	awkPrint     = lazyregexp.New(`(?s)print.*[>|]`)
-	awkStatement = lazyregexp.New(`print(?:[^;}\n]|[,&|?:]\s*\n)*[>|]`)
-	awkQuiet     = lazyregexp.New(`\|\||>+ *"/dev/(?:stderr|stdout|null)" *(?:[;}\n]|$)`)
-	awkString    = lazyregexp.New(`"(?:[^"\\\n]|\\.)*"`)
+	awkHarm      = match.Lazy(`\b(?:system|extension|getline|ARGV|ARGC)\b|@\s*[A-Za-z_]|\\\n`)
+	awkPrint     = match.Lazy(`(?s)print.*[>|]`)
+	awkStatement = match.Lazy(`print(?:[^;}\n]|[,&|?:]\s*\n)*[>|]`)
+	awkQuiet     = match.Lazy(`\|\||>+ *"/dev/(?:stderr|stdout|null)" *(?:[;}\n]|$)`)
+	awkString    = match.Lazy(`"(?:[^"\\\n]|\\.)*"`)
 )
 
 // awkCode judges a program of awk. Where no expression nor comment can hold a

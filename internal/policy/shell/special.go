@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // special is what judges a program whose words no table can tell, or nil where its
@@ -145,7 +145,7 @@ func targets(s *start, p *program) {
 }
 
 // loading finds operators of yq that read a file or a variable, or run a program.
-var loading = lazyregexp.New(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(|env\(|system`)
+var loading = match.Lazy(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(|env\(|system`)
 
 // jq judges the filters of jq and yq: those that load, write or tell secrets.
 func jq(s *start, p *program) {
@@ -169,7 +169,7 @@ func jq(s *start, p *program) {
 }
 
 // clientCommand finds what clients of databases take for a command of their own.
-var clientCommand = lazyregexp.New(`(?i)^\s*\.|\\|program|load_extension`)
+var clientCommand = match.Lazy(`(?i)^\s*\.|\\|program|load_extension`)
 
 // database judges clients of databases, whose own commands run programs.
 func database(s *start, p *program) {

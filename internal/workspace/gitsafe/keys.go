@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // setting is one value of git's configuration. The key's section and name are
@@ -90,8 +90,8 @@ func harmless(s setting, inside func(string) bool) bool {
 }
 
 var (
-	helper = lazyregexp.New(`^[A-Za-z0-9+.-]*::`)
-	scheme = lazyregexp.New(`^([A-Za-z0-9+.-]+)://(.*)$`)
+	helper = match.Lazy(`^[A-Za-z0-9+.-]*::`)
+	scheme = match.Lazy(`^([A-Za-z0-9+.-]+)://(.*)$`)
 )
 
 // address reports whether a remote's address is reached by git's own means: no

@@ -1,20 +1,20 @@
-package lazyregexp_test
+package match_test
 
 import (
 	"testing"
 
-	"github.com/belay-run/belay/internal/lib/lazyregexp"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 func TestAPatternIsCompiledOnceAndWhenItIsUsed(t *testing.T) {
-	p := lazyregexp.New(`^[a-z]{2,3}$`)
+	p := match.Lazy(`^[a-z]{2,3}$`)
 	if !p.Get().MatchString("abc") || p.Get().MatchString("a") {
 		t.Error("it matches something else")
 	}
 	if first := p.Get(); p.Get() != first {
 		t.Error("it was compiled twice")
 	}
-	wrong := lazyregexp.New(`(`) // not looked at yet
+	wrong := match.Lazy(`(`) // not looked at yet
 	defer func() {
 		if recover() == nil {
 			t.Error("what is no expression was compiled")

@@ -1,6 +1,7 @@
-// Package spelling finds the name that was probably meant. It is a guess for a
-// person or a model to read, and decides nothing.
-package spelling
+// Package match finds what a text means: the name that was probably meant, which is
+// a guess for a person or a model to read and decides nothing, and what a regular
+// expression says, which is compiled when it is first used.
+package match
 
 import "strings"
 

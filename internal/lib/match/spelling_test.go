@@ -1,4 +1,4 @@
-package spelling
+package match
 
 import (
 	"math/rand/v2"
