@@ -23,7 +23,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // slow is a store whose appends take a while, so that everything that could
@@ -76,7 +75,7 @@ func newSystem(t *testing.T, c systemConfig) *system {
 		t.Fatal(err)
 	}
 	s := &system{t: t, st: slow{memory.Open(memory.Options{})}, look: c.look}
-	if s.tools, err = tool.NewSet(append(c.tools, plan.Tools()...)...); err != nil {
+	if s.tools, err = tool.NewSet(append(c.tools, tool.TurnTools()...)...); err != nil {
 		t.Fatal(err)
 	}
 	p, err := effect.New(effect.Config{Store: s.st, Tools: s.tools, Now: c.now, Secrets: c.secrets,

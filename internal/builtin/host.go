@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/tool/search"
 	"github.com/belay-run/belay/internal/workspace/git"
 	"io/fs"
@@ -45,7 +44,7 @@ type Options struct {
 
 // Tools are the tools of an agent. The list is the documentation.
 func Tools(env config.Env) []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), []tool.Tool{file.Publish()}, plan.Tools())
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), []tool.Tool{file.Publish()}, tool.TurnTools())
 }
 
 // NewHost makes a process's side of a store of what this build has.

@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // ground is a workspace, a folder of programs on PATH, and an environment.
@@ -61,7 +60,7 @@ func (g *ground) told() string {
 // with it may have them.
 func (g *ground) otherwise(env ...string) {
 	g.t.Helper()
-	set, err := tool.NewSet(append(plan.Tools(), exec.Exec(exec.Config{Environ: append(slices.Clone(g.env), env...)}))...)
+	set, err := tool.NewSet(append(tool.TurnTools(), exec.Exec(exec.Config{Environ: append(slices.Clone(g.env), env...)}))...)
 	if err != nil {
 		g.t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/backup"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // station runs scripted sessions on a store in a directory.
@@ -44,7 +43,7 @@ func newStation(t *testing.T, dir string) *station {
 	}
 	large := strings.Repeat("much to see ", 5000)
 	look := pure("look", func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: large}, nil })
-	set, err := tool.NewSet(append(plan.Tools(), look)...)
+	set, err := tool.NewSet(append(tool.TurnTools(), look)...)
 	if err != nil {
 		t.Fatal(err)
 	}

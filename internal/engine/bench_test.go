@@ -23,7 +23,6 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/testkit/needs"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // metronome is a model that answers at once with one call, steps times, and
@@ -86,7 +85,7 @@ func newRigTelling(b testing.TB, dir string, steps int, recorded engine.Recorded
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
 	})
-	set, err := tool.NewSet(append(plan.Tools(), look)...)
+	set, err := tool.NewSet(append(tool.TurnTools(), look)...)
 	if err != nil {
 		b.Fatal(err)
 	}

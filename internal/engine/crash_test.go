@@ -28,7 +28,6 @@ import (
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 const (
@@ -62,7 +61,7 @@ var kit = sync.OnceValue(func() parts {
 		panic(err)
 	}
 	tools := []tool.Tool{effects{}}
-	for _, t := range append(file.Tools(), plan.Tools()...) {
+	for _, t := range append(file.Tools(), tool.TurnTools()...) {
 		tools = append(tools, mortalOf(t))
 	}
 	set, err := tool.NewSet(tools...)

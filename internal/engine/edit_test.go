@@ -18,7 +18,6 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // noting is a tool that notes the arguments it runs with.
@@ -185,7 +184,7 @@ func TestAnEditIsWholeWhereverTheProcessDies(t *testing.T) {
 			m.script = script
 			var ran []string
 			note := noting(&ran)
-			if m.tools, err = tool.NewSet(append(plan.Tools(), mortalOf(note))...); err != nil {
+			if m.tools, err = tool.NewSet(append(tool.TurnTools(), mortalOf(note))...); err != nil {
 				t.Fatal(err)
 			}
 			m.edit = json.RawMessage(`{"path":"b.txt"}`)

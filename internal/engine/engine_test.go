@@ -29,7 +29,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -108,7 +107,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := tool.NewSet(append(tools, plan.Tools()...)...)
+	set, err := tool.NewSet(append(tools, tool.TurnTools()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,6 @@ import (
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 var (
@@ -208,7 +207,7 @@ func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ..
 	for _, t := range tools {
 		all = append(all, gated{t, c.gate})
 	}
-	set, err := tool.NewSet(append(all, plan.Tools()...)...)
+	set, err := tool.NewSet(append(all, tool.TurnTools()...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // counting counts what a provider is asked.
@@ -44,7 +43,7 @@ func TestATurnKeepsWhatItBeganWith(t *testing.T) {
 	var sets [2]*tool.Set
 	for n := range sets {
 		var err error
-		if sets[n], err = tool.NewSet(append(plan.Tools(), swap, work(n))...); err != nil {
+		if sets[n], err = tool.NewSet(append(tool.TurnTools(), swap, work(n))...); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 const planScript = `
@@ -38,7 +37,7 @@ func TestPlanAndArtifactsSurviveACrashAtEveryPoint(t *testing.T) {
 		t.Fatal(err)
 	}
 	var tools []tool.Tool
-	for _, tl := range append([]tool.Tool{file.Publish()}, plan.Tools()...) {
+	for _, tl := range append([]tool.Tool{file.Publish()}, tool.TurnTools()...) {
 		tools = append(tools, mortalOf(tl))
 	}
 	set, err := tool.NewSet(tools...)

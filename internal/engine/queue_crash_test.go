@@ -21,7 +21,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // rowScript: the first answer acts and lets others come; each that follows acts,
@@ -106,7 +105,7 @@ func newRowMachine(t *testing.T, c rowCase, script *scripted.Script, dir string)
 	tools := []tool.Tool{
 		fn{tool.Spec{Name: "act", Doc: "d", Input: noArgs, Effect: belay.AtMostOnce, Access: belay.Write}, m.act},
 		pure("come", func(ctx context.Context, _ tool.Call) (tool.Result, error) { return m.come(ctx) })}
-	for _, tl := range plan.Tools() {
+	for _, tl := range tool.TurnTools() {
 		tools = append(tools, mortalOf(tl))
 	}
 	set, err := tool.NewSet(tools...)

@@ -21,7 +21,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // stubborn ends every turn at once, but those that say block: these it answers
@@ -70,7 +69,7 @@ func thousand(t *testing.T, n int, blocked bool) (waits []time.Duration) {
 
 // stubbornly opens houses whose engine has the stubborn provider.
 func stubbornly(t *testing.T, open func(context.Context, string) (TenantConfig, error), let chan struct{}) func(context.Context, string) (TenantConfig, error) {
-	set, err := tool.NewSet(plan.Tools()...)
+	set, err := tool.NewSet(tool.TurnTools()...)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -37,7 +37,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed"
 )
@@ -97,7 +96,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 	if err != nil {
 		t.Fatal(err)
 	}
-	set, err := tool.NewSet(append(append(plan.Tools(), bell{}), w.tools...)...)
+	set, err := tool.NewSet(append(append(tool.TurnTools(), bell{}), w.tools...)...)
 	if err != nil {
 		t.Fatal(err)
 	}

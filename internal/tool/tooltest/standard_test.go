@@ -9,13 +9,12 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
-	"github.com/belay-run/belay/internal/tool/plan"
 	"github.com/belay-run/belay/internal/tool/search"
 	"github.com/belay-run/belay/internal/tool/tooltest"
 )
 
 func standard() []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{}), []tool.Tool{file.Publish()}, plan.Tools())
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{}), []tool.Tool{file.Publish()}, tool.TurnTools())
 }
 
 func TestStandardToolsKeepTheLaws(t *testing.T) {

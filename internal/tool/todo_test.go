@@ -1,4 +1,4 @@
-package plan_test
+package tool_test
 
 import (
 	"fmt"
@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/tool/plan"
+	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/tooltest"
 )
 
@@ -30,7 +30,7 @@ func TestTodoReplacesThePlan(t *testing.T) {
 		{"an empty list clears it", items{}, "", "the plan is empty"},
 	} {
 		b := tooltest.NewBench(t)
-		r, err := b.Run(t.Context(), plan.TodoTool(), args{"items": c.items})
+		r, err := b.Run(t.Context(), tool.TodoTool(), args{"items": c.items})
 		if err != nil || r.Text != c.text {
 			t.Errorf("%s: got %q, %v", c.name, r.Text, err)
 			continue
@@ -66,8 +66,8 @@ func TestTodoRefuses(t *testing.T) {
 		{"items.0: an id has 1 to 32", items{args{"id": strings.Repeat("x", 33), "text": "a"}}},
 	} {
 		b := tooltest.NewBench(t)
-		_, err := b.Run(t.Context(), plan.TodoTool(), args{"items": c.items})
-		if e := tooltest.Failure(err); e == nil || e.Class != "bad_arguments" || e.Code != plan.CodeBadPlan || !strings.Contains(e.Message, c.says) {
+		_, err := b.Run(t.Context(), tool.TodoTool(), args{"items": c.items})
+		if e := tooltest.Failure(err); e == nil || e.Class != "bad_arguments" || e.Code != tool.CodeBadPlan || !strings.Contains(e.Message, c.says) {
 			t.Errorf("%q: got %v", c.says, err)
 		}
 		if len(b.Sink.Facts()) != 0 {
@@ -82,7 +82,7 @@ func TestTheLargestPlanFitsIntoAFact(t *testing.T) {
 		all = append(all, args{"id": fmt.Sprintf("%032d", i), "text": strings.Repeat("\"", 120), "status": "cancelled"})
 	}
 	b := tooltest.NewBench(t)
-	r, err := b.Run(t.Context(), plan.TodoTool(), args{"items": all})
+	r, err := b.Run(t.Context(), tool.TodoTool(), args{"items": all})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -90,7 +90,7 @@ func TestTheLargestPlanFitsIntoAFact(t *testing.T) {
 	if err != nil || len(raw) > event.MaxPayload {
 		t.Errorf("%d bytes, %v", len(raw), err)
 	}
-	if limit := plan.TodoTool().Spec().OutputLimit; len(r.Text) > limit {
+	if limit := tool.TodoTool().Spec().OutputLimit; len(r.Text) > limit {
 		t.Errorf("the result has %d bytes, more than %d are cut", len(r.Text), limit)
 	}
 	if note := event.TextLen(r.Text); note > event.MaxPayload-2<<10 {

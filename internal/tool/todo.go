@@ -1,4 +1,4 @@
-package plan
+package tool
 
 import (
 	"context"
@@ -10,7 +10,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/tool"
 )
 
 // todoName is the name of the tool that keeps the plan.
@@ -21,9 +20,9 @@ const CodeBadPlan = "BAD_PLAN"
 
 // Bounds of a plan: it is one fact.
 const (
-	maxItems  = 40
-	maxText   = 240 // bytes of an item, as a fact holds them
-	maxItemID = 32
+	maxPlanItems = 40
+	maxPlanText  = 240 // bytes of an item, as a fact holds them
+	maxItemID    = 32
 )
 
 //go:embed todo.md
@@ -46,38 +45,38 @@ type todoItem struct {
 
 // TodoTool replaces the thread's plan. Its only effect is a fact: running it
 // again records the same again.
-func TodoTool() tool.Tool {
-	spec := tool.Spec{Name: todoName, Doc: strings.TrimSpace(todoDoc), Input: []byte(todoSchema), Effect: belay.Idempotent, ReadOnly: true, Access: belay.Read,
-		Exclusive: true, OutputLimit: maxItems * (maxText + 64)}
-	return tool.New(spec, func(ctx context.Context, c tool.Call, in todoArgs) (tool.Result, error) {
+func TodoTool() Tool {
+	spec := Spec{Name: todoName, Doc: strings.TrimSpace(todoDoc), Input: []byte(todoSchema), Effect: belay.Idempotent, ReadOnly: true, Access: belay.Read,
+		Exclusive: true, OutputLimit: maxPlanItems * (maxPlanText + 64)}
+	return New(spec, func(ctx context.Context, c Call, in todoArgs) (Result, error) {
 		items, err := planOf(in.Items)
 		if err != nil {
-			return tool.Result{}, err
+			return Result{}, err
 		}
 		if err := c.Sink.Durable(event.ArtifactChanged{Kind: "plan", Op: "changed", Plan: items}); err != nil {
-			return tool.Result{}, err
+			return Result{}, err
 		}
 		if len(items) == 0 {
-			return tool.Result{Text: "the plan is empty"}, nil
+			return Result{Text: "the plan is empty"}, nil
 		}
-		return tool.Result{Text: event.PlanText(items)}, nil
+		return Result{Text: event.PlanText(items)}, nil
 	})
 }
 
 func badPlan(format string, args ...any) error {
-	return tool.Failf(tool.BadArguments, CodeBadPlan, format, args...)
+	return Failf(BadArguments, CodeBadPlan, format, args...)
 }
 
 // planOf checks a list and fills in what it leaves out.
 func planOf(in []todoItem) ([]event.PlanItem, error) {
-	if len(in) > maxItems {
-		return nil, tool.Failf(tool.BadArguments, CodeBadPlan, "a plan has at most %d items, not %d", maxItems, len(in)).
+	if len(in) > maxPlanItems {
+		return nil, Failf(BadArguments, CodeBadPlan, "a plan has at most %d items, not %d", maxPlanItems, len(in)).
 			WithHint("join small items; drop what is done")
 	}
 	items := make([]event.PlanItem, 0, len(in))
 	var now []string
 	for i, it := range in {
-		item, err := itemOf(i, it)
+		item, err := planItem(i, it)
 		if err != nil {
 			return nil, err
 		}
@@ -90,13 +89,13 @@ func planOf(in []todoItem) ([]event.PlanItem, error) {
 		items = append(items, item)
 	}
 	if len(now) > 1 {
-		return nil, tool.Failf(tool.BadArguments, CodeBadPlan, "%d items are in_progress (%s); one at a time", len(now), strings.Join(now, ", ")).
+		return nil, Failf(BadArguments, CodeBadPlan, "%d items are in_progress (%s); one at a time", len(now), strings.Join(now, ", ")).
 			WithHint("set all but one to pending")
 	}
 	return items, nil
 }
 
-func itemOf(i int, it todoItem) (event.PlanItem, error) {
+func planItem(i int, it todoItem) (event.PlanItem, error) {
 	item := event.PlanItem{ID: strings.TrimSpace(it.ID), Text: strings.Join(strings.Fields(it.Text), " "), Status: it.Status}
 	if item.ID == "" {
 		item.ID = strconv.Itoa(i + 1)
@@ -109,8 +108,8 @@ func itemOf(i int, it todoItem) (event.PlanItem, error) {
 		return item, badPlan("items.%d: an id has 1 to %d letters, digits and . _ : -", i, maxItemID)
 	case item.Text == "":
 		return item, badPlan("items.%d: the text is blank", i)
-	case event.TextLen(item.Text) > maxText:
-		return item, badPlan("items.%d: the text has %d bytes; %d are the most", i, event.TextLen(item.Text), maxText)
+	case event.TextLen(item.Text) > maxPlanText:
+		return item, badPlan("items.%d: the text has %d bytes; %d are the most", i, event.TextLen(item.Text), maxPlanText)
 	case !slices.Contains([]string{event.PlanPending, event.PlanInProgress, event.PlanCompleted, event.PlanCancelled}, item.Status):
 		return item, badPlan("items.%d: status %s is none of pending, in_progress, completed, cancelled", i, fmt.Sprintf("%.40q", item.Status))
 	}

@@ -1,28 +1,27 @@
-package plan_test
+package tool_test
 
 import (
 	"testing"
 
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/tool/plan"
 )
 
 // TestArgumentsAreCheckedAsThoseOfEveryTool: there is no second reading of them,
 // with rules and codes of its own.
 func TestArgumentsAreCheckedAsThoseOfEveryTool(t *testing.T) {
-	set, err := tool.NewSet(plan.Tools()...)
+	set, err := tool.NewSet(tool.TurnTools()...)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for name, cases := range map[string]map[string]string{
-		plan.CompleteName: {
+		tool.CompleteName: {
 			`{"summary":"done"}`: "", `{"summary":"s","artifacts":["a"],"nextSteps":"n","output":{"n":1.0}}`: "", `{"summary":"s","output":null}`: "",
 			``: tool.CodeBadArguments, `{}`: tool.CodeBadArguments, `null`: tool.CodeBadArguments, `[]`: tool.CodeBadArguments, `"done"`: tool.CodeBadArguments,
 			`{"summary":null}`: tool.CodeBadArguments, `{"summary":1}`: tool.CodeBadArguments, `{"Summary":"s"}`: tool.CodeBadArguments, `{"summary":"s","status":"ok"}`: tool.CodeBadArguments,
 			`{"summary":"s","artifacts":"a"}`: tool.CodeBadArguments, `{"summary":"s","artifacts":["a",null]}`: tool.CodeBadArguments, `{"summary":"s","nextSteps":7}`: tool.CodeBadArguments,
 			`{"summary":"s","summary":"t"}`: tool.CodeBadArguments, `{"summary":`: tool.CodeBrokenJSON,
 		},
-		plan.AskName: {
+		tool.AskName: {
 			`{"question":"which?"}`: "", `{"question":"which?","options":["a","b"]}`: "",
 			`{}`: tool.CodeBadArguments, `{"question":null}`: tool.CodeBadArguments, `{"question":"q","options":[1]}`: tool.CodeBadArguments, `{"question":"q","answer":"a"}`: tool.CodeBadArguments,
 		},
@@ -41,8 +40,8 @@ func TestArgumentsAreCheckedAsThoseOfEveryTool(t *testing.T) {
 }
 
 func TestSpecsAreAnsweredByTheTurn(t *testing.T) {
-	for i, want := range []string{plan.HandledComplete, plan.HandledAsk, ""} {
-		if got := plan.Tools()[i].Spec().Handled; got != want {
+	for i, want := range []string{tool.HandledComplete, tool.HandledAsk, ""} {
+		if got := tool.TurnTools()[i].Spec().Handled; got != want {
 			t.Errorf("got %q, want %q", got, want)
 		}
 	}
