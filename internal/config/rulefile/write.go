@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/belay-run/belay/internal/lib/match"
@@ -40,9 +41,9 @@ func writeRule(b *strings.Builder, r *policy.Rule) {
 		}
 	}
 	if len(r.Tags) > 0 {
-		fmt.Fprintf(b, "    tags: %s\n", list(r.Tags))
+		fmt.Fprintf(b, "    tags: %s\n", list(reflect.ValueOf(r.Tags)))
 	}
-	if when := whenOf(&r.Match); when != "{}" {
+	if when := flow(reflect.ValueOf(r.Match)); when != "{}" {
 		fmt.Fprintf(b, "    when: %s\n", when)
 	}
 	writeExamples(b, "examples", r.Examples.Match)
@@ -55,116 +56,49 @@ func writeExamples(b *strings.Builder, name string, examples []policy.Example) {
 	}
 	fmt.Fprintf(b, "    %s:\n", name)
 	for i := range examples {
-		e := &examples[i]
-		m := flow{}
-		m.text("tool", e.Tool)
-		m.text("command", e.Command)
-		m.text("path", e.Path)
-		m.text("access", e.Access)
-		m.text("host", e.Host)
-		if len(e.Args) > 0 {
-			m.raw("args", string(bytes.TrimSpace(e.Args)))
+		fmt.Fprintf(b, "      - %s\n", flow(reflect.ValueOf(examples[i])))
+	}
+}
+
+// flow is a struct as a mapping on one line, of the fields that are set.
+func flow(v reflect.Value) string {
+	var entries []string
+	for i := range v.NumField() {
+		f, tag := v.Field(i), v.Type().Field(i).Tag
+		if f.IsZero() || f.Kind() == reflect.Slice && f.Len() == 0 {
+			continue
 		}
-		m.text("mode", string(e.Mode))
-		m.text("agent", e.Agent)
-		m.words("capability", e.Capability)
-		m.words("taint", e.Taint)
-		fmt.Fprintf(b, "      - %s\n", m.String())
-	}
-}
-
-func whenOf(m *policy.Match) string {
-	f := flow{}
-	f.words("tool", m.Tool)
-	f.words("not_tool", m.NotTool)
-	f.words("does", m.Does)
-	modes := make([]string, len(m.Mode))
-	for i, mode := range m.Mode {
-		modes[i] = string(mode)
-	}
-	f.words("mode", modes)
-	f.words("agent", m.Agent)
-	f.words("capability", m.Capability)
-	f.words("effect", m.Effect)
-	if len(m.Args) > 0 {
-		args := make([]string, len(m.Args))
-		for i := range m.Args {
-			args[i] = argOf(&m.Args[i])
+		name := tag.Get("yaml")
+		if name == "" || name == "-" { // what isn't read by its tag has the same name all the same
+			name, _, _ = strings.Cut(tag.Get("json"), ",")
 		}
-		f.raw("args", "["+strings.Join(args, ", ")+"]")
+		entries = append(entries, name+": "+value(f))
 	}
-	if c := m.Command; c != nil {
-		inner := flow{}
-		inner.words("program", c.Program)
-		inner.words("not_program", c.NotProgram)
-		inner.words("subcommand", c.Subcommand)
-		inner.words("class", c.Class)
-		inner.words("prefix", c.Prefix)
-		inner.text("matches", c.Matches)
-		f.raw("command", inner.String())
-	}
-	if p := m.Path; p != nil {
-		inner := flow{}
-		inner.words("match", p.Match)
-		inner.text("where", p.Where)
-		inner.text("access", p.Access)
-		f.raw("path", inner.String())
-	}
-	f.words("host", m.Host)
-	f.words("taint", m.Taint)
-	f.words("flow", m.Flow)
-	f.text("level", m.Level)
-	if m.Rerun {
-		f.raw("rerun", "true")
-	}
-	f.text("if", m.If)
-	return f.String()
+	return "{" + strings.Join(entries, ", ") + "}"
 }
 
-func argOf(a *policy.ArgMatch) string {
-	f := flow{}
-	f.text("path", a.Path)
-	for _, v := range []struct {
-		name  string
-		given bool
-		value any
-	}{{"equals", a.Equals != nil, a.Equals}, {"less", a.Less != nil, a.Less}, {"greater", a.Greater != nil, a.Greater}, {"exists", a.Exists != nil, a.Exists}} {
-		if v.given {
-			f.raw(v.name, encoded(v.value))
-		}
+func value(v reflect.Value) string {
+	switch kind := v.Kind(); {
+	case v.Type() == reflect.TypeFor[json.RawMessage]():
+		return string(bytes.TrimSpace(v.Bytes()))
+	case kind == reflect.String:
+		return scalar(v.String())
+	case kind == reflect.Struct:
+		return flow(v)
+	case kind == reflect.Pointer && v.Elem().Kind() == reflect.Struct:
+		return flow(v.Elem())
+	case kind == reflect.Slice && v.Len() == 1 && v.Index(0).Kind() == reflect.String:
+		return value(v.Index(0)) // a list of one may be written as a word
+	case kind == reflect.Slice:
+		return list(v)
 	}
-	f.text("contains", a.Contains)
-	f.text("matches", a.Matches)
-	return f.String()
+	return encoded(v.Interface())
 }
 
-// flow collects the entries of a mapping on one line.
-type flow struct{ entries []string }
-
-func (f *flow) raw(name, value string) { f.entries = append(f.entries, name+": "+value) }
-
-func (f *flow) text(name, value string) {
-	if value != "" {
-		f.raw(name, scalar(value))
-	}
-}
-
-func (f *flow) words(name string, values []string) {
-	switch len(values) {
-	case 0:
-	case 1:
-		f.raw(name, scalar(values[0]))
-	default:
-		f.raw(name, list(values))
-	}
-}
-
-func (f *flow) String() string { return "{" + strings.Join(f.entries, ", ") + "}" }
-
-func list(values []string) string {
-	out := make([]string, len(values))
-	for i, v := range values {
-		out[i] = scalar(v)
+func list(v reflect.Value) string {
+	out := make([]string, v.Len())
+	for i := range out {
+		out[i] = value(v.Index(i))
 	}
 	return "[" + strings.Join(out, ", ") + "]"
 }
