@@ -19,19 +19,13 @@ func (l *factLog) Stored(ctx context.Context, session belay.SessionID, upTo stor
 			yield(store.Stored{}, err)
 			return
 		}
-		for more := true; more; {
-			part, rest, err := l.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? AND pos<=? AND "+
-				"+stream IN (SELECT id FROM streams WHERE session=?) ORDER BY pos LIMIT 512", a.after, last, string(session))
-			if err != nil {
-				yield(store.Stored{}, err)
-				return
+		for e, err := range l.follow(ctx, "pos", "AND pos<=?2 AND +stream IN (SELECT id FROM streams WHERE session=?3)", a.after, last, string(session)) {
+			var f store.Stored
+			if err == nil {
+				f, err = a.next(ctx, e)
 			}
-			more = rest
-			for i := range part {
-				f, err := a.next(ctx, &part[i])
-				if !yield(f, err) || err != nil {
-					return
-				}
+			if !yield(f, err) || err != nil {
+				return
 			}
 		}
 	}
@@ -49,21 +43,13 @@ type archived struct {
 // session by position for each portion would cost more.
 func (a *archived) bounds(ctx context.Context, session belay.SessionID, upTo int64) (last int64, err error) {
 	const end = "(SELECT pos FROM events WHERE stream=s.id ORDER BY seq"
-	err = a.db.query(ctx, "SELECT min("+end+" LIMIT 1)), max("+end+" DESC LIMIT 1)) FROM streams s WHERE session=?", []any{string(session)},
-		func(rows *sql.Rows) error {
-			var first, newest sql.NullInt64
-			err := rows.Scan(&first, &newest)
-			a.after, last = max(first.Int64-1, 0), min(newest.Int64, upTo)
-			return err
-		})
-	return last, err
+	var first, newest sql.NullInt64
+	_, err = a.db.one(ctx, "SELECT min("+end+" LIMIT 1)), max("+end+" DESC LIMIT 1)) FROM streams s WHERE session=?", []any{string(session)}, &first, &newest)
+	a.after = max(first.Int64-1, 0)
+	return min(newest.Int64, upTo), err
 }
 
 func (a *archived) next(ctx context.Context, e *layout.Event) (f store.Stored, err error) {
-	if e.Pos <= a.after {
-		return f, outOfOrder(a.db.path)
-	}
-	a.after = e.Pos
 	if e.Row.Type, err = a.db.typeName(ctx, e.TypeNumber); err != nil {
 		return f, err
 	}
@@ -81,12 +67,9 @@ func (a *archived) next(ctx context.Context, e *layout.Event) (f store.Stored, e
 
 // Restore makes a session of facts that another store kept.
 func (del *deletions) Restore(ctx context.Context, r store.Restoration) error {
-	op := &restoreOp{r: &r, orders: make([]layout.Order, len(r.Inbox))}
-	for i := range r.Inbox {
-		var err error
-		if op.orders[i], err = layout.PackOrder(&r.Inbox[i]); err != nil {
-			return err
-		}
+	orders, err := layout.PackOrders(r.Inbox)
+	if err != nil {
+		return err
 	}
 	if err := del.finishDeletion(ctx, r.Session); err != nil {
 		return err
@@ -96,7 +79,7 @@ func (del *deletions) Restore(ctx context.Context, r store.Restoration) error {
 			return err
 		}
 	}
-	return del.do(ctx, op)
+	return del.do(ctx, &restoreOp{r: &r, orders: orders})
 }
 
 type restoreOp struct {

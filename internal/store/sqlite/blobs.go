@@ -5,7 +5,6 @@ import (
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
-	"database/sql"
 	"encoding/hex"
 	"errors"
 	"hash"
@@ -324,11 +323,7 @@ func (bs *blobStore) Open(ctx context.Context, d belay.Digest) (io.ReadCloser, e
 		return io.NopCloser(bytes.NewReader(data)), nil
 	}
 	var data []byte
-	found := false
-	err := bs.query(ctx, "SELECT data FROM blobs WHERE digest=?", []any{raw[:]}, func(rows *sql.Rows) error {
-		found = true
-		return rows.Scan(&data)
-	})
+	found, err := bs.one(ctx, "SELECT data FROM blobs WHERE digest=?", []any{raw[:]}, &data)
 	if err != nil {
 		return nil, err
 	}

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"errors"
 	"os"
 	"strings"
 
@@ -96,25 +95,13 @@ func (db *DB) checkTail(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	after := int64(max(end-tail, 0))
 	var buf []byte
-	for more := true; more; {
-		var part []layout.Event
-		part, more, err = db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", after)
-		if err != nil {
-			return err
+	for e, err := range db.follow(ctx, "pos", "", int64(max(end-tail, 0))) {
+		if err == nil {
+			buf, err = db.checkLink(ctx, e, buf)
 		}
-		for i := range part {
-			if part[i].Pos <= after {
-				return outOfOrder(db.path)
-			}
-			after = part[i].Pos
-			if buf, err = db.checkLink(ctx, &part[i], buf); err == nil {
-				continue
-			}
-			if gone, goneErr := db.isGone(ctx, &part[i]); goneErr != nil || !gone {
-				return errors.Join(err, goneErr)
-			}
+		if err != nil && !db.isGone(ctx, e, err) {
+			return err
 		}
 	}
 	return nil
@@ -130,15 +117,11 @@ func (db *DB) checkLink(ctx context.Context, e *layout.Event, buf []byte) ([]byt
 	}
 	prev, found := store.Genesis(n.session, n.stream), e.Row.Seq == 1
 	if !found {
-		err = db.query(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{e.Stream, e.Row.Seq - 1}, func(rows *sql.Rows) error {
-			var hash []byte
-			err := rows.Scan(&hash)
-			found = copy(prev[:], hash) == len(prev)
-			return err
-		})
-		if err != nil {
+		var before []byte
+		if _, err = db.one(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{e.Stream, e.Row.Seq - 1}, &before); err != nil {
 			return buf, err
 		}
+		found = copy(prev[:], before) == len(prev)
 	}
 	hash, buf := store.Link(prev, &e.Row, buf)
 	if !found || string(hash[:]) != string(e.Hash) {

@@ -56,21 +56,20 @@ func (gc *collector) collect(ctx context.Context, dry bool, c *store.Compacted) 
 		return err
 	}
 	if dry {
-		if _, err := gc.markReachable(ctx, old); err != nil {
-			return err
-		}
-	} else if c.Contents, _, err = gc.dropContents(ctx, old, true); err != nil {
+		_, err = gc.markReachable(ctx, old)
+	} else {
+		c.Contents, _, err = gc.drop(ctx, old, true, gc.markReachable)
+	}
+	if err != nil {
 		return err
 	}
-	n := 0
 	for d, kept := range old {
-		if !kept {
-			n++
-			c.Bytes += sizes[d]
+		if kept {
+			continue
 		}
-	}
-	if dry {
-		c.Contents = n
+		if c.Bytes += sizes[d]; dry {
+			c.Contents++
+		}
 	}
 	return nil
 }
@@ -80,32 +79,24 @@ func (gc *collector) oldContents(ctx context.Context) (old contents, sizes map[[
 	old, sizes = contents{}, map[[32]byte]int64{}
 	before := store.Micros(gc.o.Now().Add(-contentAge - touchAfter))
 	var digest sql.RawBytes
-	for last, n := int64(-1), pageSize; n == pageSize; {
-		n = 0
-		err := gc.query(ctx, "SELECT id, digest, at, length(data) FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
-			var at, size int64
-			err := rows.Scan(&last, &digest, &at, &size)
-			n++
-			if d := [32]byte(pad(digest)); err == nil && at <= before {
-				old.add(d)
-				sizes[d] = size
-			}
-			return err
-		})
-		if err != nil {
-			return nil, nil, err
+	err = gc.portions(ctx, "SELECT id, digest, at, length(data) FROM blobs WHERE id>? ORDER BY id LIMIT 512", func(rows *sql.Rows) (id int64, err error) {
+		var at, size int64
+		err = rows.Scan(&id, &digest, &at, &size)
+		if d := digestOf(digest); err == nil && at <= before {
+			old.add(d)
+			sizes[d] = size
 		}
+		return id, err
+	})
+	if err != nil {
+		return nil, nil, err
 	}
-	err = layout.EachContent(ctx, gc.blobs, func(d [32]byte, path string) error {
-		info, err := os.Stat(path)
-		if err == nil && time.Since(info.ModTime()) > contentAge {
+	err = layout.EachContent(ctx, gc.blobs, func(d [32]byte, _ string, info fs.FileInfo) error {
+		if time.Since(info.ModTime()) > contentAge {
 			old.add(d)
 			sizes[d] = info.Size()
 		}
-		if errors.Is(err, fs.ErrNotExist) {
-			err = nil
-		}
-		return err
+		return nil
 	})
 	return old, sizes, err
 }
@@ -143,14 +134,7 @@ func (p *place) size() (total int64, err error) {
 			return 0, layout.Unreadable(path, err)
 		}
 	}
-	err = layout.EachContent(p.life, p.blobs, func(_ [32]byte, path string) error {
-		info, err := os.Stat(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return layout.Unreadable(path, err)
-		}
+	err = layout.EachContent(p.life, p.blobs, func(_ [32]byte, _ string, info fs.FileInfo) error {
 		total += info.Size()
 		return nil
 	})
@@ -174,7 +158,7 @@ func (db *DB) Inventory(ctx context.Context) (h store.Inventory, err error) {
 		{"PRAGMA page_count", []any{&pages}},
 		{"PRAGMA freelist_count", []any{&free}},
 	} {
-		if err := db.query(ctx, q.query, nil, func(rows *sql.Rows) error { return rows.Scan(q.into...) }); err != nil {
+		if _, err := db.one(ctx, q.query, nil, q.into...); err != nil {
 			return h, err
 		}
 	}
@@ -183,11 +167,9 @@ func (db *DB) Inventory(ctx context.Context) (h store.Inventory, err error) {
 	if h.Position, err = db.End(ctx); err != nil {
 		return h, err
 	}
-	err = layout.EachContent(ctx, db.blobs, func(_ [32]byte, path string) error {
-		if info, err := os.Stat(path); err == nil {
-			h.Files++
-			h.FileBytes += info.Size()
-		}
+	err = layout.EachContent(ctx, db.blobs, func(_ [32]byte, _ string, info fs.FileInfo) error {
+		h.Files++
+		h.FileBytes += info.Size()
 		return nil
 	})
 	h.Contents += h.Files

@@ -72,9 +72,7 @@ func TestChangedRowsAreNoticedByWhoReadsThem(t *testing.T) {
 			t.Fatal(err)
 		}
 		sqlExec(t, db.place, c.statement)
-		if db.names.types != nil {
-			db.names.init()
-		}
+		db.typeNames.known, db.streamNames.known = nil, nil
 		if err := c.read(db); belay.CodeOf(err) != belay.CodeStoreDamaged {
 			t.Errorf("%s: got %v", c.statement, err)
 		}

@@ -104,7 +104,6 @@ type DB struct {
 // newDB puts the parts of a store together; nothing is open.
 func newDB(p *place) *DB {
 	a := &access{place: p}
-	a.names.init()
 	log := &factLog{access: a}
 	log.watch.init()
 	blobs := &blobStore{access: a}

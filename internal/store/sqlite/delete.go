@@ -54,7 +54,7 @@ func (del *deletions) purge(ctx context.Context, g *layout.Tombstone, out *store
 	if err != nil {
 		return err
 	}
-	if out.Contents, out.Left, err = del.dropContents(ctx, theirs, false); err != nil {
+	if out.Contents, out.Left, err = del.drop(ctx, theirs, false, del.markReachable); err != nil {
 		return err
 	}
 	return del.purgeRows(ctx, g)

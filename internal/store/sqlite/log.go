@@ -113,28 +113,66 @@ func (a *access) events(ctx context.Context, query string, args ...any) (part []
 	return part, more || len(part) == pageSize, err
 }
 
+// one reads the one row of a query.
+func (a *access) one(ctx context.Context, query string, args []any, into ...any) (found bool, err error) {
+	err = a.query(ctx, query, args, func(rows *sql.Rows) error {
+		found = true
+		return rows.Scan(into...)
+	})
+	return found, err
+}
+
+// follow yields facts in the order of a column, pos or seq, each behind the one
+// before it. The condition may say more about them, in parameters from ?2 on.
+func (a *access) follow(ctx context.Context, column, condition string, after int64, args ...any) iter.Seq2[*layout.Event, error] {
+	query := "SELECT " + layout.EventColumns + " FROM events WHERE " + column + ">?1 " + condition + " ORDER BY " + column + " LIMIT 512"
+	return func(yield func(*layout.Event, error) bool) {
+		for more := true; more; {
+			var part []layout.Event
+			var err error
+			if part, more, err = a.events(ctx, query, append([]any{after}, args...)...); err != nil {
+				yield(nil, err)
+				return
+			}
+			for i := range part {
+				at := part[i].Pos
+				if column == "seq" {
+					at = part[i].Row.Seq
+				}
+				if at <= after { // it would never end
+					yield(nil, outOfOrder(a.path))
+					return
+				}
+				after = at
+				if !yield(&part[i], nil) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Read yields a stream's facts after a sequence. Each is checked against the
 // hash chain, the first one against the fact before it.
 func (l *factLog) Read(ctx context.Context, s belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
 	return func(yield func(event.Envelope, error) bool) {
 		r := reader{db: l.access, stream: s, after: max(after, 0)}
-		for more := true; more; {
-			var part []layout.Event
-			var err error
-			if part, more, err = r.portion(ctx); err != nil {
-				yield(event.Envelope{}, err)
-				return
+		if found, err := r.start(ctx); err != nil {
+			yield(event.Envelope{}, err)
+			return
+		} else if !found {
+			return
+		}
+		for row, err := range l.follow(ctx, "seq", "AND stream=?2", r.after, r.number) {
+			var e event.Envelope
+			if err == nil {
+				e, err = r.check(ctx, row)
 			}
-			for i := range part {
-				e, err := r.check(ctx, &part[i])
-				if belay.CodeOf(err) == belay.CodeStoreDamaged {
-					if gone, goneErr := l.isGone(ctx, &part[i]); gone && goneErr == nil {
-						err = store.ErrNotFound // its session is being deleted
-					}
-				}
-				if !yield(e, err) || err != nil {
-					return
-				}
+			if l.isGone(ctx, row, err) {
+				err = store.ErrNotFound // its session is being deleted
+			}
+			if !yield(e, err) || err != nil {
+				return
 			}
 		}
 	}
@@ -148,38 +186,21 @@ type reader struct {
 	number  int64
 	after   int64 // the last sequence that was read
 	hash    [32]byte
-	ready   bool
 	buf     []byte
-}
-
-func (r *reader) portion(ctx context.Context) (part []layout.Event, more bool, err error) {
-	if !r.ready {
-		if found, err := r.start(ctx); !found || err != nil {
-			return nil, false, err
-		}
-	}
-	return r.db.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512", r.number, r.after)
 }
 
 // start finds the stream and the hash that the first fact follows.
 func (r *reader) start(ctx context.Context) (found bool, err error) {
-	err = r.db.query(ctx, "SELECT id, session FROM streams WHERE name=?", []any{string(r.stream)}, func(rows *sql.Rows) error {
-		found = true
-		return rows.Scan(&r.number, &r.session)
-	})
+	found, err = r.db.one(ctx, "SELECT id, session FROM streams WHERE name=?", []any{string(r.stream)}, &r.number, &r.session)
 	if err != nil || !found {
 		return false, err
 	}
-	r.hash, r.ready = store.Genesis(r.session, r.stream), true
-	if r.after == 0 {
-		return true, nil
-	}
-	return true, r.db.query(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{r.number, r.after}, func(rows *sql.Rows) error {
-		var hash []byte
-		err := rows.Scan(&hash)
+	var hash []byte
+	if r.hash = store.Genesis(r.session, r.stream); r.after > 0 {
+		_, err = r.db.one(ctx, "SELECT hash FROM events WHERE stream=? AND seq=?", []any{r.number, r.after}, &hash)
 		copy(r.hash[:], hash)
-		return err
-	})
+	}
+	return true, err
 }
 
 func (r *reader) check(ctx context.Context, e *layout.Event) (event.Envelope, error) {
@@ -198,29 +219,16 @@ func (r *reader) check(ctx context.Context, e *layout.Event) (event.Envelope, er
 // Scan yields the facts of all streams after a position.
 func (l *factLog) Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error] {
 	return func(yield func(store.Record, error) bool) {
-		for more := true; more; {
-			var part []layout.Event
-			var err error
-			part, more, err = l.events(ctx, "SELECT "+layout.EventColumns+" FROM events WHERE pos>? ORDER BY pos LIMIT 512", int64(after))
-			if err != nil {
-				yield(store.Record{}, err)
-				return
+		for row, err := range l.follow(ctx, "pos", "", int64(after)) {
+			var rec store.Record
+			if err == nil {
+				rec, err = l.record(ctx, row)
 			}
-			for i := range part {
-				if store.Position(part[i].Pos) <= after { // it would never end
-					yield(store.Record{}, outOfOrder(l.path))
-					return
-				}
-				after = store.Position(part[i].Pos)
-				rec, err := l.record(ctx, &part[i])
-				if belay.CodeOf(err) == belay.CodeStoreDamaged {
-					if gone, goneErr := l.isGone(ctx, &part[i]); gone && goneErr == nil {
-						continue // its session is being deleted
-					}
-				}
-				if !yield(rec, err) || err != nil {
-					return
-				}
+			if l.isGone(ctx, row, err) {
+				continue // its session is being deleted
+			}
+			if !yield(rec, err) || err != nil {
+				return
 			}
 		}
 	}
@@ -260,12 +268,7 @@ func (l *factLog) Head(ctx context.Context, name belay.StreamID) (store.Head, er
 
 // End is the position of the last fact.
 func (a *access) End(ctx context.Context) (end store.Position, err error) {
-	err = a.query(ctx, "SELECT max(coalesce((SELECT max(pos) FROM events),0), coalesce((SELECT max(pos) FROM tombstones),0))", nil, func(rows *sql.Rows) error {
-		var n sql.NullInt64
-		err := rows.Scan(&n)
-		end = store.Position(n.Int64)
-		return err
-	})
+	_, err = a.one(ctx, "SELECT max(coalesce((SELECT max(pos) FROM events),0), coalesce((SELECT max(pos) FROM tombstones),0))", nil, &end)
 	return end, err
 }
 

@@ -2,20 +2,18 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
-	"strconv"
+	"fmt"
 	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// names remembers what the numbers in rows stand for. The numbers never change
-// their meaning, so nothing here goes stale.
-type names struct {
-	mu      sync.Mutex
-	types   map[int64]string
-	streams map[int64]streamName
+// names remembers what the numbers of a table's rows stand for. The numbers never
+// change their meaning, so nothing here goes stale.
+type names[N any] struct {
+	mu    sync.Mutex
+	known map[int64]N
 }
 
 type streamName struct {
@@ -23,57 +21,40 @@ type streamName struct {
 	session belay.SessionID
 }
 
-const rememberedStreams = 1 << 14
+const rememberedNames = 1 << 14
 
-func (n *names) init() {
-	n.types, n.streams = map[int64]string{}, map[int64]streamName{}
+// find is the name of a number, which the query reads where it isn't known.
+func (n *names[N]) find(ctx context.Context, a *access, number int64, query string, into func(*N) []any) (name N, found bool, err error) {
+	n.mu.Lock()
+	name, found = n.known[number]
+	n.mu.Unlock()
+	if found {
+		return name, true, nil
+	}
+	if found, err = a.one(ctx, query, []any{number}, into(&name)...); !found || err != nil {
+		return name, found, err
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.known == nil || len(n.known) >= rememberedNames {
+		n.known = map[int64]N{}
+	}
+	n.known[number] = name
+	return name, true, nil
 }
 
 func (a *access) typeName(ctx context.Context, number int64) (string, error) {
-	a.names.mu.Lock()
-	name, ok := a.names.types[number]
-	a.names.mu.Unlock()
-	if ok {
-		return name, nil
+	name, found, err := a.typeNames.find(ctx, a, number, "SELECT name FROM types WHERE id=?", func(n *string) []any { return []any{n} })
+	if err == nil && !found {
+		err = store.Damaged(fmt.Sprintf("types/%d", number), "a fact's type has no name")
 	}
-	err := a.query(ctx, "SELECT name FROM types WHERE id=?", []any{number}, func(rows *sql.Rows) error {
-		ok = true
-		return rows.Scan(&name)
-	})
-	if err != nil {
-		return "", err
-	}
-	if !ok {
-		return "", store.Damaged("types/"+strconv.FormatInt(number, 10), "a fact's type has no name")
-	}
-	a.names.mu.Lock()
-	a.names.types[number] = name
-	a.names.mu.Unlock()
-	return name, nil
+	return name, err
 }
 
 func (a *access) streamName(ctx context.Context, number int64) (streamName, error) {
-	a.names.mu.Lock()
-	n, ok := a.names.streams[number]
-	a.names.mu.Unlock()
-	if ok {
-		return n, nil
+	name, found, err := a.streamNames.find(ctx, a, number, "SELECT name, session FROM streams WHERE id=?", func(n *streamName) []any { return []any{&n.stream, &n.session} })
+	if err == nil && !found {
+		err = store.Damaged(fmt.Sprintf("streams/%d", number), "a fact's stream has no row")
 	}
-	err := a.query(ctx, "SELECT name, session FROM streams WHERE id=?", []any{number}, func(rows *sql.Rows) error {
-		ok = true
-		return rows.Scan(&n.stream, &n.session)
-	})
-	if err != nil {
-		return n, err
-	}
-	if !ok {
-		return n, store.Damaged("streams/"+strconv.FormatInt(number, 10), "a fact's stream has no row")
-	}
-	a.names.mu.Lock()
-	defer a.names.mu.Unlock()
-	if len(a.names.streams) >= rememberedStreams {
-		clear(a.names.streams)
-	}
-	a.names.streams[number] = n
-	return n, nil
+	return name, err
 }

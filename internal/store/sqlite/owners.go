@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -137,8 +136,7 @@ func (releaseAll) apply(w *writer) (refused, broken error) {
 // OwnerOf is the live owner of a session, or nil.
 func (own *owners) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
 	var r ownerRow
-	err := own.query(ctx, "SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)},
-		func(rows *sql.Rows) error { return rows.Scan(r.into()...) })
+	_, err := own.one(ctx, "SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)}, r.into()...)
 	if err != nil || !r.live(own.o.Now(), own.o.Alive) {
 		return nil, err
 	}

@@ -30,9 +30,12 @@ type access struct {
 	readers *sql.DB
 	reading sync.RWMutex // held for reading while a query runs, for writing by Close
 	stmts   statements   // of readers
-	names   names
-	way     way          // to read without a writer
-	copy    *layout.Copy // that is read; nil: the store itself
+
+	typeNames   names[string]
+	streamNames names[streamName]
+
+	way  way          // to read without a writer
+	copy *layout.Copy // that is read; nil: the store itself
 
 	writer *writer // nil when opened read-only
 	why    error   // there is no writer; nil: nobody wanted one

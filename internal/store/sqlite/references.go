@@ -6,6 +6,9 @@ import (
 	"database/sql"
 	"errors"
 	"io"
+	"io/fs"
+	"maps"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -35,49 +38,36 @@ func (gc *collector) namedByStreams(ctx context.Context, streams []int64) (conte
 	found := contents{}
 	for _, stream := range streams {
 		for _, query := range []string{
-			"SELECT seq, refs, data FROM events WHERE stream=? AND seq>? ORDER BY seq LIMIT 512",
-			"SELECT seq, NULL, data FROM states WHERE stream=? AND seq>?",
-			"SELECT num, NULL, body FROM inbox WHERE stream=? AND num>? ORDER BY num LIMIT 512",
+			"SELECT seq, refs, data, stream FROM events WHERE seq>?1 AND stream=?2 ORDER BY seq LIMIT 512",
+			"SELECT seq, NULL, data, stream FROM states WHERE seq>?1 AND stream=?2",
+			"SELECT num, NULL, body, stream FROM inbox WHERE num>?1 AND stream=?2 ORDER BY num LIMIT 512",
 		} {
-			if err := gc.named(ctx, query, []any{stream}, nil, found.add); err != nil {
+			if err := gc.named(ctx, query, nil, found.add, stream); err != nil {
 				return nil, err
 			}
 		}
 	}
-	return found, gc.followRefs(ctx, found, store.Named, func(d [32]byte, next func([32]byte)) {
-		if _, known := found[d]; !known {
-			found.add(d)
-			next(d)
-		}
+	return found, gc.follow(ctx, slices.Collect(maps.Keys(found)), store.Named, func(d [32]byte) bool {
+		_, known := found[d]
+		found[d] = false
+		return !known
 	})
 }
 
-// named runs a query for a number, references and bytes in portions after a
-// number, which is its last argument, and hands over what they name. skip
-// leaves rows out by a second number, if there is one.
-func (gc *collector) named(ctx context.Context, query string, args []any, skip map[int64]bool, each func([32]byte)) error {
-	var row store.Row
-	var refs, data sql.RawBytes
-	var number, stream int64
-	into := []any{&number, &refs, &data}
-	if skip != nil {
-		into = append(into, &stream)
-	}
+// portions runs a query whose rows begin with a number, its first parameter, in
+// portions after it.
+func (a *access) portions(ctx context.Context, query string, row func(*sql.Rows) (int64, error), args ...any) error {
 	for last, n := int64(-1), pageSize; n == pageSize; {
 		n = 0
-		err := gc.query(ctx, query, append(args[:len(args):len(args)], last), func(rows *sql.Rows) error {
-			if err := rows.Scan(into...); err != nil {
+		err := a.query(ctx, query, append([]any{last}, args...), func(rows *sql.Rows) error {
+			number, err := row(rows)
+			if err != nil {
 				return err
 			}
-			n++
-			if number <= last {
-				return outOfOrder(gc.path)
+			if n++; number <= last {
+				return outOfOrder(a.path)
 			}
-			if last = number; skip[stream] {
-				return nil
-			}
-			row.Refs, row.Data = refs, data
-			row.Named(each)
+			last = number
 			return nil
 		})
 		if err != nil {
@@ -87,20 +77,28 @@ func (gc *collector) named(ctx context.Context, query string, args []any, skip m
 	return nil
 }
 
-// followRefs looks into the documents among contents, and into what name
-// finds in them and hands to next, and so on.
-func (gc *collector) followRefs(ctx context.Context, in contents, find finder, name func(d [32]byte, next func([32]byte))) error {
-	var queue [][32]byte
-	for d := range in {
-		queue = append(queue, d)
-	}
-	return gc.follow(ctx, queue, find, name)
+// inboxContents are the waiting commands, for named.
+const inboxContents = "SELECT num, NULL, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512"
+
+// named runs a query for a number, references, bytes and a stream in portions after
+// the number, and hands over what they name. It leaves streams out.
+func (gc *collector) named(ctx context.Context, query string, without map[int64]bool, each func([32]byte), args ...any) error {
+	var refs, data sql.RawBytes
+	return gc.portions(ctx, query, func(rows *sql.Rows) (number int64, err error) {
+		var stream int64
+		if err := rows.Scan(&number, &refs, &data, &stream); err == nil && !without[stream] {
+			(&store.Row{Refs: refs, Data: data}).Named(each)
+		}
+		return number, err
+	}, args...)
 }
 
 // finder calls each with the digests that a text names.
 type finder func(text []byte, each func(digest [32]byte))
 
-func (gc *collector) follow(ctx context.Context, queue [][32]byte, find finder, name func(d [32]byte, next func([32]byte))) error {
+// follow looks into documents, and into those that they name, as long as follows
+// says of one that it is to be looked into.
+func (gc *collector) follow(ctx context.Context, queue [][32]byte, find finder, follows func(d [32]byte) bool) error {
 	for len(queue) > 0 {
 		d := queue[len(queue)-1]
 		queue = queue[:len(queue)-1]
@@ -108,7 +106,11 @@ func (gc *collector) follow(ctx context.Context, queue [][32]byte, find finder, 
 		if err != nil {
 			return err
 		}
-		find(text, func(d [32]byte) { name(d, func(d [32]byte) { queue = append(queue, d) }) })
+		find(text, func(d [32]byte) {
+			if follows(d) {
+				queue = append(queue, d)
+			}
+		})
 	}
 	return nil
 }
@@ -157,7 +159,7 @@ func (gc *collector) look(ctx context.Context) (s seen, err error) {
 	if s.gone, err = gc.unfinished(ctx); err != nil {
 		return s, err
 	}
-	if err := gc.query(ctx, "SELECT coalesce(max(id),0) FROM blobs", nil, func(rows *sql.Rows) error { return rows.Scan(&s.content) }); err != nil {
+	if _, err := gc.one(ctx, "SELECT coalesce(max(id),0) FROM blobs", nil, &s.content); err != nil {
 		return s, err
 	}
 	end, err := gc.End(ctx)
@@ -173,10 +175,10 @@ func (gc *collector) markReachable(ctx context.Context, c contents) (s seen, err
 	for _, query := range []string{
 		"SELECT pos, refs, data, stream FROM events WHERE pos>? ORDER BY pos LIMIT 512",
 		"SELECT stream, NULL, data, stream FROM states WHERE stream>? ORDER BY stream LIMIT 512",
-		"SELECT num, NULL, body, stream FROM inbox WHERE num>? ORDER BY num LIMIT 512",
+		inboxContents,
 		"SELECT rowid, NULL, data, -1 FROM view_rows WHERE rowid>? ORDER BY rowid LIMIT 512",
 	} {
-		if err := gc.named(ctx, query, nil, s.gone, c.keep); err != nil {
+		if err := gc.named(ctx, query, s.gone, c.keep); err != nil {
 			return s, err
 		}
 	}
@@ -195,37 +197,27 @@ func (gc *collector) documents(ctx context.Context, c contents, find finder) err
 			queue = append(queue, d)
 		}
 	}
-	return gc.follow(ctx, queue, find, func(d [32]byte, next func([32]byte)) {
-		if kept, ok := c[d]; ok && !kept {
-			c[d] = true
-			next(d)
-		}
+	return gc.follow(ctx, queue, find, func(d [32]byte) bool {
+		kept, candidate := c[d]
+		c.keep(d)
+		return candidate && !kept
 	})
 }
 
 // otherDocuments looks into all documents that aren't candidates themselves.
 func (gc *collector) otherDocuments(ctx context.Context, c contents, find finder) error {
 	var digest, data sql.RawBytes
-	for last, n := int64(-1), pageSize; n == pageSize; {
-		n = 0
-		err := gc.query(ctx, "SELECT id, digest, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END FROM blobs WHERE id>? ORDER BY id LIMIT 512", []any{last}, func(rows *sql.Rows) error {
-			before := last
-			if err := rows.Scan(&last, &digest, &data); err != nil {
-				return err
-			}
-			if n++; last <= before {
-				return outOfOrder(gc.path)
-			}
-			if _, candidate := c[[32]byte(pad(digest))]; !candidate {
-				find(data, c.keep)
-			}
-			return nil
-		})
-		if err != nil {
-			return err
+	err := gc.portions(ctx, "SELECT id, digest, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END FROM blobs WHERE id>? ORDER BY id LIMIT 512", func(rows *sql.Rows) (id int64, err error) {
+		err = rows.Scan(&id, &digest, &data)
+		if _, candidate := c[digestOf(digest)]; err == nil && !candidate {
+			find(data, c.keep)
 		}
+		return id, err
+	})
+	if err != nil {
+		return err
 	}
-	return layout.EachContent(ctx, gc.blobs, func(d [32]byte, path string) error {
+	return layout.EachContent(ctx, gc.blobs, func(d [32]byte, _ string, _ fs.FileInfo) error {
 		if _, candidate := c[d]; candidate {
 			return nil
 		}
@@ -235,9 +227,8 @@ func (gc *collector) otherDocuments(ctx context.Context, c contents, find finder
 	})
 }
 
-// pad makes any bytes 32.
-func pad(b []byte) []byte {
-	var d [32]byte
+// digestOf makes 32 of any bytes.
+func digestOf(b []byte) (d [32]byte) {
 	copy(d[:], b)
-	return d[:]
+	return d
 }

@@ -2,7 +2,6 @@ package sqlite
 
 import (
 	"context"
-	"database/sql"
 
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
@@ -24,16 +23,14 @@ func (s *settingOp) apply(w *writer) (refused, broken error) {
 
 // Setting is a decision that was kept, or empty.
 func (db *DB) Setting(ctx context.Context, key string) (value string, err error) {
-	err = db.query(ctx, "SELECT value FROM meta WHERE key=?", []any{layout.SettingPrefix + key}, func(rows *sql.Rows) error {
-		var raw string
-		if err := rows.Scan(&raw); err != nil {
-			return err
-		}
-		var ok bool
-		if value, ok = layout.OpenSetting(layout.SettingPrefix+key, raw); !ok {
-			return store.Damaged("meta/"+layout.SettingPrefix+key, "a setting isn't what was written")
-		}
-		return nil
-	})
-	return value, err
+	key = layout.SettingPrefix + key
+	found, err := db.one(ctx, "SELECT value FROM meta WHERE key=?", []any{key}, &value)
+	if err != nil || !found {
+		return "", err
+	}
+	value, whole := layout.OpenSetting(key, value)
+	if !whole {
+		return "", store.Damaged("meta/"+key, "a setting isn't what was written")
+	}
+	return value, nil
 }

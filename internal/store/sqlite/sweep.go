@@ -21,15 +21,10 @@ const contentAge = 24 * time.Hour
 // sweepContents is how many contents a transaction removes.
 const sweepContents = 100
 
-// dropContents removes the candidates that nothing names. Content that was put
-// a short while ago may be about to be named by whoever runs now: old leaves
-// all of it, otherwise it stays only while others run.
-func (gc *collector) dropContents(ctx context.Context, c contents, old bool) (dropped, left int, err error) {
-	return gc.dropUnless(ctx, c, old, gc.markReachable)
-}
-
-// dropUnless removes the candidates that a census doesn't keep.
-func (gc *collector) dropUnless(ctx context.Context, c contents, old bool, census func(context.Context, contents) (seen, error)) (dropped, left int, err error) {
+// drop removes the candidates that a census doesn't keep. Content that was put a
+// short while ago may be about to be named by whoever runs now: old leaves all of
+// it, otherwise it stays only while others run.
+func (gc *collector) drop(ctx context.Context, c contents, old bool, census func(context.Context, contents) (seen, error)) (dropped, left int, err error) {
 	if len(c) == 0 {
 		return 0, 0, nil
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"database/sql"
-	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -54,24 +53,18 @@ func (a *access) graves(ctx context.Context, where string, args ...any) (all []l
 	return all, nil
 }
 
-// isGone reports whether a fact that was read belongs to a deletion that continues,
-// or was over before its stream's name was looked up.
-func (a *access) isGone(ctx context.Context, e *layout.Event) (gone bool, err error) {
-	unfinished, err := a.graves(ctx, "pending<>x''")
-	if err != nil {
-		return false, err
+// isGone reports whether an error of a fact that was read is only that the fact
+// belongs to a deletion that continues, or was over before its stream's name was
+// looked up.
+func (a *access) isGone(ctx context.Context, e *layout.Event, damage error) bool {
+	if e == nil || belay.CodeOf(damage) != belay.CodeStoreDamaged {
+		return false
 	}
-	for _, g := range unfinished {
-		if slices.Contains(g.Pending, e.Stream) {
-			return true, nil
-		}
+	unfinished, err := a.unfinished(ctx)
+	if err != nil || unfinished[e.Stream] {
+		return err == nil
 	}
-	gone = true
-	err = a.query(ctx, "SELECT hash FROM events WHERE pos=?", []any{e.Pos}, func(rows *sql.Rows) error {
-		var hash []byte
-		err := rows.Scan(&hash)
-		gone = !bytes.Equal(hash, e.Hash)
-		return err
-	})
-	return gone, err
+	var hash []byte
+	_, err = a.one(ctx, "SELECT hash FROM events WHERE pos=?", []any{e.Pos}, &hash)
+	return err == nil && !bytes.Equal(hash, e.Hash)
 }

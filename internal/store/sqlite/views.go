@@ -76,8 +76,7 @@ func (vs *viewStore) ViewPosition(ctx context.Context, view string) (at store.Po
 }
 
 func (vs *viewStore) savedPosition(ctx context.Context, view string) (at store.Position, err error) {
-	err = vs.query(ctx, "SELECT pos FROM views WHERE name=?", []any{view},
-		func(rows *sql.Rows) error { return rows.Scan(&at) })
+	_, err = vs.one(ctx, "SELECT pos FROM views WHERE name=?", []any{view}, &at)
 	return at, err
 }
 
@@ -92,12 +91,10 @@ func (vs *viewStore) ViewRow(ctx context.Context, view, key string) (data []byte
 			return data, nil
 		}
 	}
-	err = vs.query(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key},
-		func(rows *sql.Rows) error {
-			err := rows.Scan(&data)
-			data = notNil(data) // nil means that there is no row
-			return err
-		})
+	found, err := vs.one(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key}, &data)
+	if found {
+		data = notNil(data) // nil means that there is no row
+	}
 	return data, err
 }
 

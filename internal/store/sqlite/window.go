@@ -8,7 +8,6 @@ import (
 	"math"
 	"sort"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
@@ -32,10 +31,8 @@ func (l *factLog) Window(ctx context.Context, w store.Window) iter.Seq2[store.Re
 			if err == nil {
 				rec, err = l.record(ctx, row)
 			}
-			if row != nil && belay.CodeOf(err) == belay.CodeStoreDamaged {
-				if gone, goneErr := l.isGone(ctx, row); gone && goneErr == nil {
-					continue // its session is being deleted
-				}
+			if l.isGone(ctx, row, err) {
+				continue // its session is being deleted
 			}
 			if !yield(rec, err) || err != nil {
 				return
@@ -186,21 +183,21 @@ func (s *merged) read(ctx context.Context, m *merge) error {
 func (s *merged) find(ctx context.Context, m *merge) error {
 	var low, high int64
 	const ends = "SELECT coalesce((SELECT seq FROM events WHERE stream=?1 ORDER BY seq LIMIT 1), 0), coalesce((SELECT seq FROM events WHERE stream=?1 ORDER BY seq DESC LIMIT 1), 0)"
-	err := m.db.query(ctx, ends, []any{s.number}, func(rows *sql.Rows) error { return rows.Scan(&low, &high) })
-	if err != nil {
+	if _, err := m.db.one(ctx, ends, []any{s.number}, &low, &high); err != nil {
 		return err
 	}
 	bound := m.after
 	if m.newest {
 		bound = m.before - 1
 	}
+	var err error
 	// n facts, from the first on, are at or before the bound
 	n := sort.Search(int(high-low+1), func(i int) bool {
 		if err != nil {
 			return true
 		}
 		at := bound + 1 // a fact that is gone meanwhile counts as behind the bound: nothing of the stream is left
-		err = m.db.query(ctx, "SELECT pos FROM events WHERE stream=? AND seq=?", []any{s.number, low + int64(i)}, func(rows *sql.Rows) error { return rows.Scan(&at) })
+		_, err = m.db.one(ctx, "SELECT pos FROM events WHERE stream=? AND seq=?", []any{s.number, low + int64(i)}, &at)
 		return at > bound
 	})
 	s.found, s.seq = true, low+int64(n)-1

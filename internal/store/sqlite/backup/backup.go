@@ -193,11 +193,7 @@ func (b *backup) describe(ctx context.Context) (err error) {
 		return err
 	}
 	b.m.Heads = Part{belay.DigestOf(b.heads.Bytes()), int64(b.heads.Len())}
-	return layout.EachContent(ctx, b.blobDir(), func(_ [32]byte, path string) error {
-		info, err := os.Stat(path)
-		if err != nil {
-			return layout.Unreadable(path, err)
-		}
+	return layout.EachContent(ctx, b.blobDir(), func(_ [32]byte, path string, info fs.FileInfo) error {
 		member := blobsMember + filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
 		b.blobs = append(b.blobs, blobFile{path, member, info.Size()})
 		b.m.Files++

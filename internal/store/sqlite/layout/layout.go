@@ -44,22 +44,26 @@ func NeedsCheck(dir string) bool {
 }
 
 // EachContent calls each with every file of content below the directory of blobs.
-func EachContent(ctx context.Context, blobs string, each func(d [32]byte, path string) error) error {
+func EachContent(ctx context.Context, blobs string, each func(d [32]byte, path string, info fs.FileInfo) error) error {
 	return filepath.WalkDir(blobs, func(path string, e fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil // it went while we looked
-		}
 		if err == nil {
 			err = ctx.Err()
 		}
-		if err != nil || e.IsDir() {
-			return err
+		var info fs.FileInfo
+		if err == nil && !e.IsDir() {
+			info, err = e.Info()
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // it went while we looked
+		}
+		if err != nil || info == nil {
+			return Unreadable(path, err)
 		}
 		d, ok := store.RawDigest(belay.Digest("sha256:" + filepath.Base(filepath.Dir(path)) + filepath.Base(path)))
 		if !ok {
 			return nil
 		}
-		return each(d, path)
+		return each(d, path, info)
 	})
 }
 

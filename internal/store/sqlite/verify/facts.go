@@ -1,7 +1,6 @@
 package verify
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha256"
 	"database/sql"
@@ -9,8 +8,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -119,8 +116,13 @@ func (v *verification) inside(ctx context.Context, s *layout.Stream, r *store.Ro
 			return err
 		}
 	}
-	refs, err := v.withoutExpired(ctx, refsIn(nil, place, r.Data), layout.Naming{Output: layout.Output{Session: s.Session}, Pos: pos}, e.Data)
-	return v.allRefs(ctx, refs, err)
+	refs, err := v.withoutExpired(ctx, store.RefsIn(r.Data), layout.Naming{Output: layout.Output{Session: s.Session}, Pos: pos}, e.Data)
+	for _, ref := range refs {
+		if err == nil {
+			err = v.ref(ctx, place, ref)
+		}
+	}
+	return err
 }
 
 // expirations notes which outputs were let go.
@@ -142,7 +144,7 @@ func (v *verification) expirations(ctx context.Context) error {
 
 // withoutExpired leaves out the outputs of a fact that were let go after it and
 // aren't there any more. What the fact names in another way too has to be there.
-func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n layout.Naming, p event.Payload) ([]namedRef, error) {
+func (v *verification) withoutExpired(ctx context.Context, refs []belay.Ref, n layout.Naming, p event.Payload) ([]belay.Ref, error) {
 	if len(v.let) == 0 || len(refs) == 0 || !event.NamesOutputs(event.TypeOf(p)) {
 		return refs, nil
 	}
@@ -161,7 +163,7 @@ func (v *verification) withoutExpired(ctx context.Context, refs []namedRef, n la
 		}
 		if !found {
 			v.expired[n.Digest] = true
-			refs = slices.DeleteFunc(refs, func(r namedRef) bool { return r.ref.Digest == ref.Digest })
+			refs = slices.DeleteFunc(refs, func(r belay.Ref) bool { return r.Digest == ref.Digest })
 		}
 	}
 	return refs, nil
@@ -259,96 +261,4 @@ func (v *verification) mend(b []byte, at, n int, bits bool, want [32]byte) (inde
 		b[at+i] = is
 	}
 	return -1, 0
-}
-
-// writtenRefs adds the references in a JSON text that this program wrote, where
-// a digest comes first and the size after it. It is not ok when there is a
-// digest anywhere else.
-func writtenRefs(refs []namedRef, place string, text []byte) (_ []namedRef, ok bool) {
-	const mark, name, size = `{"digest":"`, len("sha256:") + 64, `","size":`
-	before := refs
-	for {
-		i := bytes.Index(text, []byte(`"sha256:`))
-		if i < 0 {
-			return refs, true
-		}
-		rest, found := bytes.CutPrefix(text[min(i+1+name, len(text)):], []byte(size))
-		digits := 0
-		for digits < len(rest) && rest[digits] >= '0' && rest[digits] <= '9' {
-			digits++
-		}
-		n, err := strconv.ParseInt(string(rest[:digits]), 10, 64)
-		if !found || err != nil || !bytes.HasSuffix(text[:i+1], []byte(mark)) {
-			return before, false
-		}
-		refs = append(refs, namedRef{place, belay.Ref{Digest: belay.Digest(text[i+1 : i+1+name]), Size: n}})
-		text = rest
-	}
-}
-
-// namedRef is content that something names.
-type namedRef struct {
-	place string
-	ref   belay.Ref
-}
-
-func (v *verification) allRefs(ctx context.Context, refs []namedRef, err error) error {
-	for _, r := range refs {
-		if err == nil {
-			err = v.ref(ctx, r.place, r.ref)
-		}
-	}
-	return err
-}
-
-// refsIn adds the references in a JSON text: objects with a digest and a size,
-// wherever they are.
-func refsIn(refs []namedRef, place string, text []byte) []namedRef {
-	var written bool
-	if refs, written = writtenRefs(refs, place, text); written {
-		return refs
-	}
-	var open []belay.Ref // the objects and lists around
-	var key []string     // what stands before the value, per object; "" in a list
-	in := json.NewDecoder(bytes.NewReader(text))
-	in.UseNumber()
-	for {
-		token, err := in.Token()
-		if err != nil {
-			return refs // what isn't JSON was told by whoever decodes it
-		}
-		top := len(open) - 1
-		switch t := token.(type) {
-		case json.Delim:
-			if t == '{' || t == '[' {
-				if top >= 0 && key[top] != "[]" {
-					key[top] = ""
-				}
-				open, key = append(open, belay.Ref{Size: -1}), append(key, map[json.Delim]string{'{': "", '[': "[]"}[t])
-				continue
-			}
-			if r := open[top]; r.Size >= 0 && r.Digest.Valid() {
-				refs = append(refs, namedRef{place, r})
-			}
-			open, key = open[:top], key[:top]
-		default:
-			if top < 0 || key[top] == "[]" {
-				continue
-			}
-			if key[top] == "" {
-				key[top] = fmt.Sprint("k", t)
-				continue
-			}
-			switch key[top] {
-			case "kdigest":
-				s, _ := t.(string)
-				open[top].Digest = belay.Digest(strings.ToLower(s))
-			case "ksize":
-				if n, ok := t.(json.Number); ok {
-					open[top].Size, _ = n.Int64()
-				}
-			}
-			key[top] = ""
-		}
-	}
 }

@@ -139,7 +139,7 @@ func (v *verification) orphans(ctx context.Context) error {
 }
 
 func (v *verification) inbox(ctx context.Context) error {
-	var refs []namedRef
+	named := map[string][]belay.Ref{} // by the command
 	err := v.pages(ctx, "SELECT i.num, coalesce(s.name,''), coalesce(s.session,''), i.id, i.principal, i.time, i.name, i.body, i.sum, "+
 		"EXISTS (SELECT 1 FROM commands c WHERE c.id=i.id), i.stream FROM inbox i LEFT JOIN streams s ON s.id=i.stream WHERE i.num>? ORDER BY i.num", portion,
 		func(rows *sql.Rows) (num int64, err error) {
@@ -162,10 +162,17 @@ func (v *verification) inbox(ctx context.Context) error {
 			if !known {
 				v.problem(place, "a waiting command's id isn't among those that came in")
 			}
-			refs = refsIn(refs, place, p.Body)
+			named[place] = store.RefsIn(p.Body)
 			return num, nil
 		})
-	return v.allRefs(ctx, refs, err)
+	for place, refs := range named {
+		for _, ref := range refs {
+			if err == nil {
+				err = v.ref(ctx, place, ref)
+			}
+		}
+	}
+	return err
 }
 
 func (v *verification) commands(ctx context.Context) error {

@@ -97,10 +97,6 @@ func schemaOf(ctx context.Context, q interface {
 	return schema, rows.Err()
 }
 
-func digestOfSchema(schema []schemaRow) string {
-	return fmt.Sprintf("%x", layout.ShortDigest(fmt.Sprintf("%q", schema)))
-}
-
 // expected is the schema that the migrations up to a version make.
 func expected(ctx context.Context, version int) (schema []schemaRow, err error) {
 	db, err := sql.Open("sqlite", ":memory:")
@@ -124,9 +120,6 @@ func (v *verification) schema(ctx context.Context, version int) error {
 	got, err := schemaOf(ctx, v.conn)
 	if err != nil {
 		return err
-	}
-	if version <= len(layout.SchemaDigests) && digestOfSchema(got) == layout.SchemaDigests[version-1] {
-		return nil
 	}
 	want, err := expected(ctx, version)
 	if err != nil {

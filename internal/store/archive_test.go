@@ -1,11 +1,11 @@
-package verify
+package store_test
 
 import (
 	"fmt"
 	"testing"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store"
 )
 
 func TestReferencesAreFoundWhereverTheyAre(t *testing.T) {
@@ -20,23 +20,11 @@ func TestReferencesAreFoundWhereverTheyAre(t *testing.T) {
 		`{"digest":"` + a[:20]:                           "",
 	} {
 		got := ""
-		for _, r := range refsIn(nil, "", []byte(text)) {
-			got += map[string]string{a: "a", b: "b"}[string(r.ref.Digest)] + fmt.Sprint(r.ref.Size)
+		for _, r := range store.RefsIn([]byte(text)) {
+			got += map[string]string{a: "a", b: "b"}[string(r.Digest)] + fmt.Sprint(r.Size)
 		}
 		if got != want {
 			t.Errorf("%s: got %s, want %s", text, got, want)
-		}
-	}
-}
-
-func TestTheSchemasDigestsAreThoseOfTheMigrations(t *testing.T) {
-	for version := 1; version <= len(layout.Migrations); version++ {
-		schema, err := expected(t.Context(), version)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := digestOfSchema(schema); version > len(layout.SchemaDigests) || got != layout.SchemaDigests[version-1] {
-			t.Errorf("version %d: schemas must have %q", version, got)
 		}
 	}
 }
