@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -99,55 +100,15 @@ func idIn(s belay.StreamID, kind string) string {
 
 func appendID(dst []byte, id string) []byte {
 	if n := len(id) - 37; n > 0 && id[n] == '_' {
-		var u [16]byte
-		if p := prefixNumber(id[:n]); p > 0 && parseUUID(&u, id[n+1:]) {
-			return append(append(dst, p), u[:]...)
+		p := byte(slices.Index(idPrefixes[1:], id[:n]) + 1)
+		u, err := hex.DecodeString(strings.ReplaceAll(id[n+1:], "-", ""))
+		if p > 0 && err == nil && len(u) == 16 && formatID(id[:n], u) == id { // no other spelling of the same bytes
+			return append(append(dst, p), u...)
 		}
 	}
 	dst = append(dst, 0)
 	dst = binary.AppendUvarint(dst, uint64(len(id)))
 	return append(dst, id...)
-}
-
-func prefixNumber(s string) byte {
-	for i := 1; i < len(idPrefixes); i++ {
-		if idPrefixes[i] == s {
-			return byte(i)
-		}
-	}
-	return 0
-}
-
-// parseUUID reads the one form that formatID writes: lower case, hyphens in place.
-func parseUUID(u *[16]byte, s string) bool {
-	if s[8] != '-' || s[13] != '-' || s[18] != '-' || s[23] != '-' {
-		return false
-	}
-	n := 0
-	for i := 0; i < len(s); {
-		if i == 8 || i == 13 || i == 18 || i == 23 {
-			i++
-			continue
-		}
-		hi, lo := nibble(s[i]), nibble(s[i+1])
-		if hi > 15 || lo > 15 {
-			return false
-		}
-		u[n] = hi<<4 | lo
-		n++
-		i += 2
-	}
-	return true
-}
-
-func nibble(c byte) byte {
-	switch {
-	case c >= '0' && c <= '9':
-		return c - '0'
-	case c >= 'a' && c <= 'f':
-		return c - 'a' + 10
-	}
-	return 0xff
 }
 
 // readIDs is the inverse of appendIDs. It accepts nothing but a whole stored form.

@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -68,14 +70,7 @@ func (r *Row) Unpack(runtime belay.RuntimeID, session belay.SessionID, stream be
 
 // RowName names the place of a fact, for error texts.
 func RowName(stream belay.StreamID, seq int64) string {
-	return string(binaryDecimal(append([]byte(stream), '#'), seq))
-}
-
-func binaryDecimal(dst []byte, n int64) []byte {
-	if n >= 10 {
-		dst = binaryDecimal(dst, n/10)
-	}
-	return append(dst, byte('0'+n%10))
+	return string(stream) + "#" + strconv.FormatInt(seq, 10)
 }
 
 // Damaged is the error for stored bytes that aren't what was written.
@@ -191,18 +186,11 @@ func readRef(b []byte) (ref belay.Ref, rest []byte, ok bool) {
 // RawDigest is the digest's 32 bytes; false when d isn't in the one form that
 // DigestOf writes.
 func RawDigest(d belay.Digest) (raw [32]byte, ok bool) {
-	const prefix = "sha256:"
-	if len(d) != len(prefix)+64 || d[:len(prefix)] != prefix {
+	b, err := hex.DecodeString(strings.TrimPrefix(string(d), "sha256:"))
+	if err != nil || len(b) != len(raw) || DigestFrom(b) != d {
 		return raw, false
 	}
-	for i := range raw {
-		hi, lo := nibble(d[len(prefix)+2*i]), nibble(d[len(prefix)+2*i+1])
-		if hi > 15 || lo > 15 {
-			return raw, false
-		}
-		raw[i] = hi<<4 | lo
-	}
-	return raw, true
+	return [32]byte(b), true
 }
 
 // DigestFrom is the inverse of RawDigest.

@@ -88,7 +88,6 @@ func (l *factLog) poll(stop <-chan struct{}) {
 // a connection last looked.
 type poller struct {
 	conn    *sql.Conn
-	stmt    *sql.Stmt
 	version int64
 }
 
@@ -106,13 +105,8 @@ func (p *poller) changed(a *access) bool {
 			return true
 		}
 	}
-	if p.stmt == nil {
-		if p.stmt, err = p.conn.PrepareContext(a.life, "PRAGMA data_version"); err != nil {
-			return true
-		}
-	}
 	var version int64
-	if err := p.stmt.QueryRowContext(a.life).Scan(&version); err != nil {
+	if err := p.conn.QueryRowContext(a.life, "PRAGMA data_version").Scan(&version); err != nil {
 		return true
 	}
 	before := p.version
@@ -121,9 +115,6 @@ func (p *poller) changed(a *access) bool {
 }
 
 func (p *poller) close() {
-	if p.stmt != nil {
-		_ = p.stmt.Close()
-	}
 	if p.conn != nil {
 		_ = p.conn.Close()
 	}

@@ -2,10 +2,12 @@ package sqlite
 
 import (
 	"cmp"
+	"context"
 	"database/sql"
 	"errors"
 	"net/url"
 	"strconv"
+	"sync"
 
 	"github.com/belay-run/belay"
 )
@@ -15,7 +17,7 @@ type conn struct {
 	db    *place
 	pool  *sql.DB
 	raw   *sql.Conn
-	stmts map[string]*sql.Stmt
+	stmts statements
 	args  []any  // room for the parameters of a statement
 	buf   []byte // room for what a checksum or a hash covers
 }
@@ -32,7 +34,7 @@ func newConn(p *place) (*conn, error) {
 	if err != nil {
 		return nil, errors.Join(p.wrap(err, "open"), pool.Close())
 	}
-	return &conn{db: p, pool: pool, raw: raw, stmts: map[string]*sql.Stmt{}}, nil
+	return &conn{db: p, pool: pool, raw: raw}, nil
 }
 
 // rows runs a query that isn't worth preparing.
@@ -51,11 +53,7 @@ func (c *conn) thoroughly(query string, args ...any) error {
 
 // count runs a statement and tells how many rows it changed.
 func (c *conn) count(query string, args ...any) (int64, error) {
-	s, err := c.prepared(query)
-	if err != nil {
-		return 0, err
-	}
-	result, err := s.ExecContext(c.db.life, args...)
+	result, err := c.execute(query, args)
 	if err != nil {
 		return 0, err
 	}
@@ -71,9 +69,7 @@ func (c *conn) wal(kind string) (frames, folded int64, err error) {
 }
 
 func (c *conn) disconnect() error {
-	for _, s := range c.stmts {
-		_ = s.Close()
-	}
+	c.stmts.close()
 	err := errors.Join(c.raw.Close(), c.pool.Close())
 	return c.db.wrap(err, "close")
 }
@@ -134,14 +130,42 @@ func (c *conn) checked(query, name string, scan func(*sql.Row) error) (found boo
 // prepared is a statement that is prepared when it is first used.
 func (c *conn) prepared(query string) (*sql.Stmt, error) {
 	c.db.stats.statements.Add(1)
-	if s, ok := c.stmts[query]; ok {
-		return s, nil
+	return c.stmts.get(c.db.life, c.raw, query)
+}
+
+// statements are prepared on first use, on a connection or on several.
+type statements struct {
+	mu   sync.Mutex
+	made map[string]*sql.Stmt
+}
+
+func (s *statements) get(ctx context.Context, on interface {
+	PrepareContext(ctx context.Context, query string) (*sql.Stmt, error)
+}, query string) (*sql.Stmt, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st, known := s.made[query]
+	if known {
+		return st, nil
 	}
-	s, err := c.raw.PrepareContext(c.db.life, query)
-	if err == nil {
-		c.stmts[query] = s
+	st, err := on.PrepareContext(ctx, query)
+	if err != nil {
+		return nil, err
 	}
-	return s, err
+	if s.made == nil {
+		s.made = map[string]*sql.Stmt{}
+	}
+	s.made[query] = st
+	return st, nil
+}
+
+func (s *statements) close() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, st := range s.made {
+		_ = st.Close()
+	}
+	s.made = nil
 }
 
 // script runs statements that aren't worth preparing.

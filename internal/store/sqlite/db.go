@@ -8,6 +8,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -57,24 +58,16 @@ func (o Options) withDefaults() Options {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	if o.Tenant == "" {
-		o.Tenant = "default"
-	}
 	if o.Alive == nil {
 		o.Alive = store.Alive
 	}
 	if o.FS == nil {
 		o.FS = files.System{}
 	}
-	if o.PollInterval <= 0 {
-		o.PollInterval = 100 * time.Millisecond
-	}
-	if o.BusyTimeout <= 0 {
-		o.BusyTimeout = 5 * time.Second
-	}
-	if o.Readers <= 0 {
-		o.Readers = 4
-	}
+	o.Tenant = cmp.Or(o.Tenant, "default")
+	o.PollInterval = cmp.Or(o.PollInterval, 100*time.Millisecond)
+	o.BusyTimeout = cmp.Or(o.BusyTimeout, 5*time.Second)
+	o.Readers = cmp.Or(o.Readers, 4)
 	if o.fault == nil {
 		o.fault = func(string) error { return nil }
 	}
@@ -172,10 +165,12 @@ func (db *DB) open() error {
 		}
 	}
 	synced := db.syncLog()
-	err := db.openReaders()
-	if err == nil && db.o.ReadOnly {
-		err = db.readRuntime(db.readers)
-	} else if err == nil {
+	var err error
+	if db.o.ReadOnly {
+		if err = db.openToRead(); err == nil {
+			err = db.readRuntime(db.readers)
+		}
+	} else if err = db.connectReaders(); err == nil {
 		err = db.readRuntime(db.writer.raw) // who only writes opens no reader
 	}
 	if failed := <-synced; failed != nil {
@@ -206,26 +201,11 @@ func (db *DB) syncLog() <-chan error {
 
 // release gives connections back when Open gives up.
 func (db *DB) release() error {
-	errs := []error{db.disconnectReaders()}
-	if db.copy != nil {
-		errs = append(errs, db.copy.Remove())
-	}
+	err := db.disconnectReaders()
 	if db.writer != nil {
-		errs = append(errs, db.writer.disconnect())
+		err = errors.Join(err, db.writer.disconnect())
 	}
-	return errors.Join(errs...)
-}
-
-func (db *DB) openReaders() error {
-	if db.o.ReadOnly {
-		return db.openToRead()
-	}
-	return db.connectReaders()
-}
-
-func (a *access) version() (v int, err error) {
-	err = a.readers.QueryRowContext(a.life, "PRAGMA user_version").Scan(&v)
-	return v, a.wrap(err, "open")
+	return err
 }
 
 func (db *DB) readRuntime(from interface {
@@ -250,19 +230,13 @@ func (db *DB) Close() error {
 		db.closed.Store(true)
 		close(db.stop)
 		db.watch.notify()
-		db.reading.Lock() // waits for queries; those that come later see closed
-		db.stmts.close()
-		db.reading.Unlock()
 		if db.writer != nil {
 			db.writer.close()
 		}
 		db.joined.Wait()
-		db.err = db.readers.Close()
+		db.err = db.disconnectReaders()
 		if db.writer != nil {
 			db.err = errors.Join(db.writer.finish(), db.err)
-		}
-		if db.copy != nil {
-			db.err = errors.Join(db.err, db.copy.Remove())
 		}
 	})
 	return db.err

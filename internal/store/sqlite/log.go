@@ -5,7 +5,6 @@ import (
 	"database/sql"
 	"errors"
 	"iter"
-	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -26,40 +25,6 @@ const (
 	portionBytes = 1 << 20
 )
 
-// statements are the readers' prepared queries, made on first use.
-type statements struct {
-	db *sql.DB
-
-	mu   sync.Mutex
-	made map[string]*sql.Stmt
-}
-
-func (s *statements) get(ctx context.Context, query string) (*sql.Stmt, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if st, ok := s.made[query]; ok {
-		return st, nil
-	}
-	st, err := s.db.PrepareContext(ctx, query)
-	if err != nil {
-		return nil, err
-	}
-	if s.made == nil {
-		s.made = map[string]*sql.Stmt{}
-	}
-	s.made[query] = st
-	return st, nil
-}
-
-func (s *statements) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, st := range s.made {
-		_ = st.Close()
-	}
-	s.made = nil
-}
-
 // errEnough ends a query early.
 var errEnough = errors.New("enough rows")
 
@@ -76,7 +41,7 @@ func (a *access) query(ctx context.Context, query string, args []any, each func(
 	}
 	defer func() { err = a.wrap(err, "read") }()
 	a.stats.reads.Add(1)
-	st, err := a.stmts.get(a.life, query)
+	st, err := a.stmts.get(a.life, a.readers, query)
 	if err != nil {
 		return err
 	}

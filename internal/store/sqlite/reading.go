@@ -75,7 +75,8 @@ func (a *access) readVersion() error {
 	if err := a.connectReaders(); err != nil {
 		return err
 	}
-	version, err := a.version()
+	var version int
+	err := a.wrap(a.readers.QueryRowContext(a.life, "PRAGMA user_version").Scan(&version), "open")
 	if newest := len(a.o.migrations); err == nil && version > newest {
 		err = a.newer(version, newest)
 	}
@@ -91,16 +92,23 @@ func (a *access) connectReaders() error {
 	}
 	readers.SetMaxOpenConns(a.o.Readers + 1) // one is the watcher's
 	readers.SetMaxIdleConns(a.o.Readers + 1)
-	a.readers, a.stmts.db = readers, readers
+	a.readers = readers
 	return nil
 }
 
-func (a *access) disconnectReaders() error {
-	if a.readers == nil {
-		return nil
-	}
+// disconnectReaders waits for queries; those that come later see that the store is
+// closed.
+func (a *access) disconnectReaders() (err error) {
+	a.reading.Lock()
+	defer a.reading.Unlock()
 	a.stmts.close()
-	return a.wrap(a.readers.Close(), "close")
+	if a.readers != nil {
+		err = a.wrap(a.readers.Close(), "close")
+	}
+	if a.copy != nil {
+		err = errors.Join(err, a.copy.Remove())
+	}
+	return err
 }
 
 // dsn names the database for connections that read.
