@@ -16,8 +16,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/testkit/golden"
 	"github.com/belay-run/belay/internal/testkit/modelserver"
 	"github.com/belay-run/belay/internal/tool"
@@ -111,7 +111,7 @@ func (f *fault) stage(t *testing.T, protocol string) *played {
 	if f.base != "" {
 		base = f.base
 	}
-	provider := gateway.New(time.Now).Wrap(gateway.Account{Provider: protocol}, adapters[protocol](p.far.endpoint(t, base)), gateway.Limits{})
+	provider := wire.NewGateway(time.Now).Wrap(wire.Account{Provider: protocol}, adapters[protocol](p.far.endpoint(t, base)), wire.Limits{})
 	if f.unknownCA {
 		p.far.client.Transport.(*http.Transport).TLSClientConfig.RootCAs = nil
 	}

@@ -19,7 +19,6 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/catalog"
-	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/google"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/scripted"
@@ -39,7 +38,7 @@ type Providers struct {
 	mu       sync.Mutex
 	made     map[string]model.Provider
 	prefixes *wire.Prefixes
-	gateway  *gateway.Gateway
+	gateway  *wire.Gateway
 	cat      *catalog.Catalog
 	looked   bool // for the catalogue
 	entries  map[modelRef]entryOf
@@ -94,13 +93,13 @@ func (m *Providers) makeProvider(w *config.Workspace, s belay.Settings) (model.P
 		m.prefixes = wire.NewPrefixes(prefixBudget)
 	}
 	if m.gateway == nil {
-		m.gateway = gateway.New(m.Now)
+		m.gateway = wire.NewGateway(m.Now)
 	}
 	e := wire.Endpoint{Name: at.Name, Base: at.URL, Key: at.Secret, Header: at.Header, First: at.Limits.First, Idle: at.Limits.Idle, Scrub: m.Secrets.String,
 		// Whoever names a server of this machine or network means it: the name
 		// comes from the person, never from a model or an untrusted workspace.
 		Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
-	l := gateway.Limits{Requests: at.Limits.Requests, Tokens: at.Limits.Tokens, Concurrent: at.Limits.Concurrent, Total: at.Limits.Total}
+	l := wire.Limits{Requests: at.Limits.Requests, Tokens: at.Limits.Tokens, Concurrent: at.Limits.Concurrent, Total: at.Limits.Total}
 	return m.gateway.Wrap(accountOf(s.Provider, e), adapter(at.Protocol, e, m.prefixes, m.able(at.Name, at.URL)), l), nil
 }
 
@@ -120,13 +119,13 @@ func adapter(protocol string, e wire.Endpoint, p *wire.Prefixes, can able) model
 // accountOf is whose limits and failures count for an endpoint. The key is in it
 // as a digest, and so are header fields, because some providers' keys are among
 // them.
-func accountOf(provider string, e wire.Endpoint) gateway.Account {
+func accountOf(provider string, e wire.Endpoint) wire.Account {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q", e.Key)
 	for _, name := range slices.Sorted(maps.Keys(e.Header)) {
 		fmt.Fprintf(h, " %q %q", name, e.Header[name])
 	}
-	return gateway.Account{Provider: provider, Endpoint: e.Base.String(), Credential: [sha256.Size]byte(h.Sum(nil))}
+	return wire.Account{Provider: provider, Endpoint: e.Base.String(), Credential: [sha256.Size]byte(h.Sum(nil))}
 }
 
 // able reports whether the catalogue knows that a model has an ability.

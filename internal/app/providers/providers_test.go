@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/catalog"
-	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/secret"
@@ -78,7 +77,7 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 // tells accounts apart, and nothing of a key can be read in one.
 // Guarantee: M21.
 func TestAnAccountIsAPlaceAndAKey(t *testing.T) {
-	at := func(base, key string, header http.Header) gateway.Account {
+	at := func(base, key string, header http.Header) wire.Account {
 		u, err := url.Parse(base)
 		if err != nil {
 			t.Fatal(err)
@@ -89,7 +88,7 @@ func TestAnAccountIsAPlaceAndAKey(t *testing.T) {
 	if usual != at("https://one.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}}) {
 		t.Error("the same place and key are two accounts")
 	}
-	for name, other := range map[string]gateway.Account{
+	for name, other := range map[string]wire.Account{
 		"place":  at("https://two.example.org/v1", "sk-secret", http.Header{"X-Org": {"a", "b"}}),
 		"path":   at("https://one.example.org/v2", "sk-secret", http.Header{"X-Org": {"a", "b"}}),
 		"key":    at("https://one.example.org/v1", "sk-other", http.Header{"X-Org": {"a", "b"}}),

@@ -115,7 +115,7 @@ func Decode[E any](r io.Reader, out *Out, d Decoder[E]) {
 			if json.Unmarshal(ev.Data, e) == nil {
 				d.Take(e, ev.Data)
 			} else {
-				out.Broken("GARBAGE", "the answer has something in it that is no JSON of an answer: %.80q", out.End.Clean(string(ev.Data)))
+				out.Broken("GARBAGE", "the answer has something in it that is no JSON: %.80q", out.End.Clean(string(ev.Data)))
 			}
 			continue
 		}

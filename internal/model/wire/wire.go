@@ -1,6 +1,6 @@
 // Package wire is what the adapters of HTTP providers share: one request, the
-// reading of its stream, deadlines, and what a failure means. It knows no
-// vendor's JSON.
+// reading of its stream, deadlines, what a failure means, and the gateway in front
+// of all of them. It knows no vendor's JSON.
 //
 // It promises that a stream that goes silent ends, that memory doesn't follow
 // what a server sends, and that no error has the key in it.

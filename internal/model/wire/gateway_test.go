@@ -1,4 +1,4 @@
-package gateway
+package wire
 
 import (
 	"context"
@@ -75,7 +75,7 @@ func TestAnAccountThatFailsHoldsNoOtherBack(t *testing.T) {
 	place, key, name := one, one, one
 	place.Endpoint, key.Credential, name.Provider = "https://two.example.org/v1", [32]byte{2}, "other"
 	synctest.Test(t, func(t *testing.T) {
-		g := New(time.Now)
+		g := NewGateway(time.Now)
 		broken := g.Wrap(one, &far{says: func(model.Request) error { return down }}, Limits{Requests: 1})
 		for range circuitAt {
 			_ = ask(t.Context(), broken, model.Request{Model: "m"})
@@ -104,7 +104,7 @@ func TestAModelThatKeepsFailingIsLeftAlone(t *testing.T) {
 			}
 			return nil
 		}}
-		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
+		p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 		for range circuitAt {
 			if err := ask(t.Context(), p, model.Request{Model: "bad"}); code(err) != "" {
 				t.Fatal(err)
@@ -145,7 +145,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		for _, class := range []string{"rate_limited", "overflow", "bad_request", "auth", "refused"} {
 			f := &far{says: func(model.Request) error { return &model.Error{Class: class, Message: class} }}
-			p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
+			p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 			for range 3 * circuitAt {
 				if err := ask(t.Context(), p, model.Request{}); model.AsError(err).Class != class {
 					t.Errorf("%s became %v", class, err)
@@ -153,7 +153,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 			}
 		}
 		f := &far{takes: time.Hour, says: func(model.Request) error { return down }}
-		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
+		p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 		for range 3 * circuitAt {
 			ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 			if err := ask(ctx, p, model.Request{}); !errors.Is(err, context.DeadlineExceeded) {
@@ -167,7 +167,7 @@ func TestWhatIsNoFaultOpensNothing(t *testing.T) {
 // Guarantee: M21.
 func TestRetriesStayAPartOfAllRequests(t *testing.T) {
 	f := &far{says: func(r model.Request) error { return &model.Error{Class: "rate_limited", Message: "no"} }}
-	p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
+	p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{})
 	refused := 0
 	for range 200 {
 		if code(ask(t.Context(), p, model.Request{Failures: 1})) == "RETRY_BUDGET" {
@@ -186,7 +186,7 @@ func TestRetriesStayAPartOfAllRequests(t *testing.T) {
 func TestNoMoreThanTheLimitsAllowIsOut(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Second}
-		g := New(time.Now)
+		g := NewGateway(time.Now)
 		a, b := g.Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 3}), g.Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 3})
 		var wg sync.WaitGroup
 		for i := range 30 {
@@ -211,7 +211,7 @@ func TestNoMoreThanTheLimitsAllowIsOut(t *testing.T) {
 func TestRequestsWaitInOrderAndKeepToTheRate(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{}
-		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Requests: 60})
+		p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Requests: 60})
 		var wg sync.WaitGroup
 		for i := range 120 {
 			wg.Go(func() {
@@ -237,7 +237,7 @@ func TestRequestsWaitInOrderAndKeepToTheRate(t *testing.T) {
 func TestTokensAreADebt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{used: 3000}
-		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Tokens: 1000})
+		p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Tokens: 1000})
 		began := time.Now()
 		for range 2 {
 			if err := ask(t.Context(), p, model.Request{}); err != nil {
@@ -254,7 +254,7 @@ func TestTokensAreADebt(t *testing.T) {
 func TestAWaitEndsWithItsContext(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Minute}
-		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 1})
+		p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Concurrent: 1})
 		var wg sync.WaitGroup
 		wg.Go(func() { _ = ask(t.Context(), p, model.Request{Key: "first"}) })
 		synctest.Wait()
@@ -277,7 +277,7 @@ func TestAWaitEndsWithItsContext(t *testing.T) {
 func TestAnAnswerThatTakesTooLongIsAFailure(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := &far{takes: time.Hour}
-		p := New(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Total: time.Minute})
+		p := NewGateway(time.Now).Wrap(Account{Provider: "far"}, f, Limits{Total: time.Minute})
 		for range circuitAt {
 			if err := ask(t.Context(), p, model.Request{}); code(err) != "TOO_LONG" {
 				t.Fatal(err)

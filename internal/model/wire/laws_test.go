@@ -1,4 +1,4 @@
-package gateway_test
+package wire_test
 
 import (
 	"net/http"
@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/gateway"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -27,7 +26,7 @@ func TestTheLawsOfProviders(t *testing.T) {
 				t.Fatal(err)
 			}
 			p := &openai.Chat{Service: wire.Service{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(1 << 20)}}
-			return gateway.New(time.Now).Wrap(gateway.Account{Provider: "far"}, p, gateway.Limits{Concurrent: 8}),
+			return wire.NewGateway(time.Now).Wrap(wire.Account{Provider: "far"}, p, wire.Limits{Concurrent: 8}),
 				model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}, Attempt: 1}
 		},
 		Fails: []string{"transient", "rate_limited", "overflow", "bad_request", "auth", "refused"},

@@ -1,13 +1,4 @@
-// Package gateway stands between the runtime and the providers of a process: it
-// holds back what a provider can't take now, and gives up what takes too long.
-// It repeats nothing: a retry is a decision of the thread and a fact, and so is a
-// fallback to another model.
-//
-// It promises, for all sessions of the process together: a model that keeps
-// failing is left alone for a while, retries stay a part of all requests, no
-// more requests than the limits allow are out, and a request that waits or
-// streams ends with its context.
-package gateway
+package wire
 
 import (
 	"context"
@@ -47,7 +38,15 @@ type served struct {
 	model string
 }
 
-// Gateway holds what providers share. The zero value isn't usable: New.
+// Gateway stands between the runtime and the providers of a process: it holds back
+// what a provider can't take now, and gives up what takes too long. It repeats
+// nothing: a retry is a decision of the thread and a fact, and so is a fallback to
+// another model.
+//
+// It promises, for all sessions of the process together: a model that keeps
+// failing is left alone for a while, retries stay a part of all requests, no
+// more requests than the limits allow are out, and a request that waits or
+// streams ends with its context. The zero value isn't usable: NewGateway.
 type Gateway struct {
 	now func() time.Time
 
@@ -57,8 +56,8 @@ type Gateway struct {
 	budget   budget
 }
 
-// New is a gateway; now is the clock.
-func New(now func() time.Time) *Gateway {
+// NewGateway is a gateway; now is the clock.
+func NewGateway(now func() time.Time) *Gateway {
 	return &Gateway{now: now, lines: map[Account]*line{}, circuits: map[served]*circuit{}, budget: newBudget()}
 }
 

@@ -1,4 +1,4 @@
-package gateway
+package wire
 
 import (
 	"context"
@@ -8,17 +8,17 @@ import (
 
 // line is where requests to a provider wait: first come, first served.
 type line struct {
+	first chan struct{} // held by the request that is next; those behind it wait for that in their order
+	freed chan struct{} // the one that is next looks again
+
 	mu       sync.Mutex
 	limits   Limits
-	out      int       // requests that are out
-	waiting  []*waiter // in order
+	out      int // requests that are out
 	requests bucket
 	tokens   bucket
 }
 
-type waiter struct{ may chan struct{} }
-
-func newLine() *line { return &line{} }
+func newLine() *line { return &line{first: make(chan struct{}, 1), freed: make(chan struct{}, 1)} }
 
 // limit sets what counts from now on.
 func (l *line) limit(x Limits) {
@@ -30,40 +30,36 @@ func (l *line) limit(x Limits) {
 
 // enter waits for a place. A request that waits holds none.
 func (l *line) enter(ctx context.Context, now func() time.Time) error {
-	l.mu.Lock()
-	w := &waiter{make(chan struct{}, 1)}
-	l.waiting = append(l.waiting, w)
+	select {
+	case l.first <- struct{}{}:
+		defer func() { <-l.first }()
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	for {
-		wait, free := l.next(w, now())
+		wait, free := l.take(now())
 		if free {
-			l.out++
-			l.remove(w)
-			l.wake()
-			l.mu.Unlock()
 			return nil
 		}
-		l.mu.Unlock()
-		err := pause(ctx, w.may, wait)
-		l.mu.Lock()
-		if err != nil {
-			l.remove(w)
-			l.wake()
-			l.mu.Unlock()
+		if err := pause(ctx, l.freed, wait); err != nil {
 			return err
 		}
 	}
 }
 
-// next reports whether the waiter may go, else how long it waits at most; zero is
-// until it is woken.
-func (l *line) next(w *waiter, now time.Time) (time.Duration, bool) {
-	if l.waiting[0] != w || l.limits.Concurrent > 0 && l.out >= l.limits.Concurrent {
+// take reports whether the request that is next may go, else how long it waits at
+// most; zero is until a place is free.
+func (l *line) take(now time.Time) (time.Duration, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.limits.Concurrent > 0 && l.out >= l.limits.Concurrent {
 		return 0, false
 	}
 	if wait := max(l.requests.wait(now, 1), l.tokens.wait(now, 0)); wait > 0 {
 		return wait, false
 	}
 	l.requests.spend(now, 1)
+	l.out++
 	return 0, true
 }
 
@@ -74,25 +70,9 @@ func (l *line) leave(now time.Time, tokens int64) {
 	defer l.mu.Unlock()
 	l.out--
 	l.tokens.spend(now, float64(tokens))
-	l.wake()
-}
-
-func (l *line) remove(w *waiter) {
-	for i, o := range l.waiting {
-		if o == w {
-			l.waiting = append(l.waiting[:i], l.waiting[i+1:]...)
-			return
-		}
-	}
-}
-
-// wake lets the first look again.
-func (l *line) wake() {
-	if len(l.waiting) > 0 {
-		select {
-		case l.waiting[0].may <- struct{}{}:
-		default:
-		}
+	select {
+	case l.freed <- struct{}{}:
+	default:
 	}
 }
 

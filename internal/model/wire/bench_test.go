@@ -1,4 +1,4 @@
-package gateway
+package wire
 
 import (
 	"context"
@@ -20,7 +20,7 @@ func (instant) Stream(context.Context, model.Request) iter.Seq2[model.Chunk, err
 // BenchmarkCall is what the gateway adds to a request, its limits included.
 func BenchmarkCall(b *testing.B) {
 	plain := instant{}
-	behind := New(time.Now).Wrap(Account{Provider: "far"}, plain, Limits{Requests: 1 << 30, Tokens: 1 << 30, Concurrent: 8})
+	behind := NewGateway(time.Now).Wrap(Account{Provider: "far"}, plain, Limits{Requests: 1 << 30, Tokens: 1 << 30, Concurrent: 8})
 	for name, p := range map[string]model.Provider{"plain": plain, "behind": behind} {
 		b.Run(name, func(b *testing.B) {
 			b.ReportAllocs()
