@@ -57,7 +57,7 @@ func JSON(raw []byte) ([]byte, error) {
 		case err != nil:
 			return nil, p.refusal(err, len(raw))
 		case whole:
-			return nil, p.fail(Syntax, t, "another value begins after the value")
+			return nil, p.fail(Syntax, t, "something follows the value")
 		case p.StackDepth() > maxDepth:
 			return nil, p.fail(Limit, t, fmt.Sprintf("more than %d levels of nesting", maxDepth))
 		case t.Kind() == '0':
