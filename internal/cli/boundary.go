@@ -8,15 +8,10 @@ import (
 	"strings"
 )
 
-// confinement is how this process confines programs.
-func (a *program) confinement() builtin.Confinement {
-	return builtin.Confinement{Env: a.environment(), StoreDir: a.storeDir}
-}
-
 // sandboxFindings are the doctor's lines about the sandbox: the level, each
 // layer, and what each mode makes of it.
 func sandboxFindings(a *program) []finding {
-	c := a.confinement()
+	c := builtin.Confinement{Env: a.environment(), StoreDir: a.storeDir}
 	if c.Off() == "" {
 		sandbox.Probe() // the doctor believes no file
 	}

@@ -33,7 +33,7 @@ type (
 
 // do runs a node of the grammar; one that only holds others is refused under the
 // path that was typed.
-func (a *program) do(ctx context.Context, node any, path string) (int, error) {
+func do(ctx context.Context, a *program, node any, path string) (int, error) {
 	switch c := node.(type) {
 	case command:
 		return c.run(ctx, a)

@@ -18,7 +18,7 @@ func (c *demoCmd) run(ctx context.Context, a *program) (exit int, err error) {
 			return (&program{Sys: a.Sys, Place: Place{Store: dir}}).newHost().Open(ctx, create)
 		},
 		Run: func(ctx context.Context, e term.Env, dir string, args ...string) int {
-			return (&program{Sys: Sys{Env: e, Dir: dir}}).main(ctx, args)
+			return perform(ctx, &program{Sys: Sys{Env: e, Dir: dir}}, args)
 		},
 	}, c.Keep)
 }

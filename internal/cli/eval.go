@@ -34,7 +34,7 @@ func Player() eval.Player {
 	return eval.Player{
 		Program: func(ctx context.Context, c eval.Command) int {
 			a := &program{Sys: Sys{Env: term.Env{Out: c.Stdout, Err: c.Stderr, Environ: c.Env}, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
-			return a.main(ctx, c.Args)
+			return perform(ctx, a, c.Args)
 		},
 		Open: func(ctx context.Context, dir string) (store.Store, error) {
 			return sqlite.Open(ctx, dir, sqlite.Options{})

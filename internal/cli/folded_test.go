@@ -58,7 +58,7 @@ func TestAThreadIsFoldedAgainForANewFact(t *testing.T) {
 	a := &program{Sys: x.sys, Place: Place{Store: x.store}}
 	a.Now = time.Now
 	a.Host = a.newHost()
-	w, _, _, err := a.openSession(t.Context(), "", true, false)
+	w, _, _, err := openSession(t.Context(), a, "", true, false)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,7 +17,7 @@ type topCommand struct {
 }
 
 // topCommands are the commands of the first level, in the order of the help.
-func (a *program) topCommands() []topCommand {
+func topCommands(a *program) []topCommand {
 	return []topCommand{
 		{"run", "Give an agent something to do and see it through.", func() any { return new(runCmd) }, "submit_turn"},
 		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }, ""},
@@ -55,7 +55,7 @@ func (a *program) topCommands() []topCommand {
 		{"serve", "Serve the runtime over HTTP: commands, reads, streams, for everybody with a token.", func() any { return new(serveCmd) }, ""},
 		{"token", "Make, list and revoke the tokens of the server.", func() any { return new(tokenCmd) }, ""},
 		{"doctor", "Say what this machine gives and what is missing.", func() any { return new(doctorCmd) }, ""},
-		{"api", "Perform a command or read of the HTTP interface on this store, without a server.", func() any { return &apiCmd{commands: a.commands(), reads: builtin.Reads()} }, ""},
+		{"api", "Perform a command or read of the HTTP interface on this store, without a server.", func() any { return &apiCmd{commands: commands(a), reads: builtin.Reads()} }, ""},
 		{"version", "Print the version.", func() any { return new(versionCmd) }, ""},
 		{"completion", "Print a completion script for a shell.", func() any { return new(completionCmd) }, ""},
 	}
@@ -64,7 +64,7 @@ func (a *program) topCommands() []topCommand {
 // parser makes the parser of a command line. Reading what a command takes has its
 // price, so that is done for the commands that the arguments name, and for all of
 // them if none is named or all are to be described.
-func (a *program) parser(f *flags, args []string, exit func(int)) (*kong.Kong, error) {
+func parser(a *program, f *flags, args []string, exit func(int)) (*kong.Kong, error) {
 	options := []kong.Option{
 		kong.Name("belay"),
 		kong.Description("Runs agents: every step is recorded before it happens, every action is governed, nothing accepted is lost.\n\n" +
@@ -74,7 +74,7 @@ func (a *program) parser(f *flags, args []string, exit func(int)) (*kong.Kong, e
 		kong.PostBuild(addSettingFlags),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, WrapUpperBound: 100}),
 	}
-	all := a.topCommands()
+	all := topCommands(a)
 	whole := slices.Contains(args, "completion") || !slices.ContainsFunc(all, func(c topCommand) bool { return slices.Contains(args, c.name) })
 	for _, c := range all {
 		node := any(new(struct{}))

@@ -62,9 +62,9 @@ func (c *importCmd) one(ctx context.Context, a *program, f *importFile) error {
 	switch {
 	case err != nil:
 	case in.Format == transfer.Bundle:
-		done, err = a.restore(ctx, in, c.Trust)
+		done, err = restore(ctx, a, in, c.Trust)
 	default:
-		done, err = a.begin(ctx, in)
+		done, err = begin(ctx, a, in)
 	}
 	if err != nil {
 		if e, ok := errors.AsType[*belay.Error](err); ok && !strings.HasPrefix(e.Where, f.name) {
@@ -84,7 +84,7 @@ func (c *importCmd) one(ctx context.Context, a *program, f *importFile) error {
 }
 
 // restore brings a bundle's session into the store.
-func (a *program) restore(ctx context.Context, in *transfer.Incoming, trust bool) (*transfer.SessionImported, error) {
+func restore(ctx context.Context, a *program, in *transfer.Incoming, trust bool) (*transfer.SessionImported, error) {
 	st, err := a.Open(ctx, true)
 	if err != nil {
 		return nil, err
@@ -94,7 +94,7 @@ func (a *program) restore(ctx context.Context, in *transfer.Incoming, trust bool
 }
 
 // begin makes a session of this workspace that begins with a transcript.
-func (a *program) begin(ctx context.Context, in *transfer.Incoming) (*transfer.SessionImported, error) {
+func begin(ctx context.Context, a *program, in *transfer.Incoming) (*transfer.SessionImported, error) {
 	ws, err := a.checkedWorkspace()
 	if err != nil {
 		return nil, err

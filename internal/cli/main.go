@@ -72,26 +72,23 @@ type program struct {
 	extra        []tool.Tool                         // tools besides the built-in ones; an evaluation adds them
 	wrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 	wrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
-
-	mu     sync.Mutex
-	houses []*host.Workspaces // of the tenants of a server
 }
 
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, sys Sys) int {
 	process.KeepInherited()
 	a := &program{Sys: sys}
-	return a.main(ctx, args)
+	return perform(ctx, a, args)
 }
 
-func (a *program) main(ctx context.Context, args []string) int {
+func perform(ctx context.Context, a *program, args []string) int {
 	if a.Now == nil {
 		a.Now = time.Now
 	}
 	if a.IsTerminal == nil {
 		a.IsTerminal = func(any) bool { return false }
 	}
-	exit, err := a.dispatch(ctx, args)
+	exit, err := dispatch(ctx, a, args)
 	if err != nil {
 		exit = a.Fail(a.explain(err))
 	}
@@ -101,10 +98,10 @@ func (a *program) main(ctx context.Context, args []string) int {
 // explain makes every error one with a code and a next command, without secrets.
 func (a *program) explain(err error) *belay.Error { return a.Explain(err, a.secrets().String) }
 
-func (a *program) dispatch(ctx context.Context, args []string) (int, error) {
+func dispatch(ctx context.Context, a *program, args []string) (int, error) {
 	g := new(flags)
 	helped := false
-	k, err := a.parser(g, args, func(int) { helped = true })
+	k, err := parser(a, g, args, func(int) { helped = true })
 	if err != nil {
 		return 0, err
 	}
@@ -127,7 +124,7 @@ func (a *program) dispatch(ctx context.Context, args []string) (int, error) {
 		return 0, usage(err)
 	}
 	defer tidy()()
-	return a.do(ctx, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
+	return do(ctx, a, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
 }
 
 // takePlace takes over what the command line and the environment say about the store,
@@ -165,4 +162,4 @@ func usage(err error) error {
 }
 
 // commands is the table of commands.
-func (a *program) commands() []app.Command { return append(builtin.Commands(), a.More...) }
+func commands(a *program) []app.Command { return append(builtin.Commands(), a.More...) }

@@ -54,7 +54,7 @@ func (c *policyImportCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", files.Reason(err)).At(c.File).WithHint("name a file of rules of another agent")
 	}
-	x, err := c.read(ctx, a, content)
+	x, err := c.convert(ctx, a, content)
 	if err != nil {
 		return 0, err
 	}
@@ -76,8 +76,8 @@ func (c *policyImportCmd) run(ctx context.Context, a *program) (int, error) {
 	return belay.ExitOK, nil
 }
 
-// read makes rules of a file and holds them against those in force.
-func (c *policyImportCmd) read(ctx context.Context, a *program, content []byte) (*importedRules, error) {
+// convert makes rules of a file and holds them against those in force.
+func (c *policyImportCmd) convert(ctx context.Context, a *program, content []byte) (*importedRules, error) {
 	format := convert.Format(c.From)
 	if c.From == "auto" {
 		var ok bool

@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/server"
+	"github.com/belay-run/belay/internal/app/host"
 )
 
 // certificate is the server's TLS certificate, read again on SIGHUP.
@@ -55,19 +56,30 @@ func (c *certificate) config() *tls.Config {
 		GetCertificate: func(*tls.ClientHelloInfo) (*tls.Certificate, error) { return c.now.Load(), nil }}
 }
 
+// tenants are those of a server.
+type tenants struct {
+	a     *program
+	ws    string
+	roots []string // folders that sessions may work in
+	pair  *certificate
+
+	mu   sync.Mutex
+	open []*host.Workspaces
+}
+
 // readAgain reads what a server read when it started: its certificate, and of each
 // tenant the providers, declared tools and prices. All of it counts then, or,
 // when something can't be used, none of it.
-func (a *program) readAgain(ctx context.Context, c *certificate) error {
-	use, err := c.again()
+func (s *tenants) readAgain(ctx context.Context) error {
+	use, err := s.pair.again()
 	if err != nil {
 		return err
 	}
 	uses := []func(){use}
-	a.mu.Lock()
-	tenants := slices.Clone(a.houses)
-	a.mu.Unlock()
-	for _, w := range tenants {
+	s.mu.Lock()
+	open := slices.Clone(s.open)
+	s.mu.Unlock()
+	for _, w := range open {
 		use, err := w.ReadAgain(ctx)
 		if err != nil {
 			return err

@@ -25,7 +25,7 @@ func (c *resumeCmd) run(ctx context.Context, a *program) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
-	w, s, p, err := a.openSession(ctx, c.ID, c.Last || c.ID == "", false)
+	w, s, p, err := openSession(ctx, a, c.ID, c.Last || c.ID == "", false)
 	if err != nil {
 		return 0, err
 	}
@@ -49,12 +49,12 @@ func (c *resumeCmd) run(ctx context.Context, a *program) (int, error) {
 
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
-func (a *program) openSession(ctx context.Context, id string, last, driven bool) (*turnRun, *session.State, *place, error) {
+func openSession(ctx context.Context, a *program, id string, last, driven bool) (*turnRun, *session.State, *place, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	w, err := a.newWork(st)
+	w, err := newWork(a, st)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -53,7 +53,7 @@ func (c *undoCmd) run(ctx context.Context, a *program) (int, error) {
 // rollBack finishes a rollback that was begun, makes a plan, shows it and carries it
 // out, unless that isn't wanted or not allowed.
 func rollBack(ctx context.Context, a *program, id string, dry, force bool, plan func(*turnRun) (*sessions.Rollback, error)) (int, error) {
-	w, _, _, err := a.openSession(ctx, id, id == "", false)
+	w, _, _, err := openSession(ctx, a, id, id == "", false)
 	if err != nil {
 		return 0, err
 	}

@@ -52,7 +52,7 @@ func (c *runCmd) run(ctx context.Context, a *program) (int, error) {
 	if err := a.Keepable(ctx, ws, settings); err != nil {
 		return 0, err
 	}
-	task, err := a.given(c, p, settings)
+	task, err := given(a, c, p, settings)
 	if err != nil {
 		return 0, err
 	}
@@ -60,7 +60,7 @@ func (c *runCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := a.newWork(st)
+	w, err := newWork(a, st)
 	if err != nil {
 		return 0, err
 	}
@@ -73,7 +73,7 @@ func (c *runCmd) run(ctx context.Context, a *program) (int, error) {
 }
 
 // given is the task, if the model can take it.
-func (a *program) given(c *runCmd, p *place, settings config.Settings) (work.Task, error) {
+func given(a *program, c *runCmd, p *place, settings config.Settings) (work.Task, error) {
 	t, err := task(a, c.Text, c.Sources, p.Path())
 	if err != nil {
 		return t, err
@@ -129,7 +129,7 @@ func (c *runCmd) again(ctx context.Context, a *program) (int, error) {
 		return 0, err
 	}
 	mode := own.Mode // empty: its session mustn't be busy
-	w, s, p, err := a.openSession(ctx, c.Session, c.Continue, c.NewThread || mode != "")
+	w, s, p, err := openSession(ctx, a, c.Session, c.Continue, c.NewThread || mode != "")
 	if err != nil {
 		return 0, err
 	}
@@ -142,7 +142,7 @@ func (c *runCmd) again(ctx context.Context, a *program) (int, error) {
 	if err := a.Keepable(ctx, w.workspace, settings); err != nil {
 		return 0, err
 	}
-	task, err := a.given(c, p, settings)
+	task, err := given(a, c, p, settings)
 	if err != nil {
 		return 0, err
 	}

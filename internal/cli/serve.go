@@ -86,9 +86,8 @@ func (c *serveCmd) run(ctx context.Context, a *program) (int, error) {
 	if err := alone(dir); err != nil {
 		return 0, err
 	}
-	cfg.Open = func(ctx context.Context, tenant string) (server.TenantConfig, error) {
-		return a.openTenant(ctx, tenant, ws, roots)
-	}
+	all := &tenants{a: a, ws: ws, roots: roots, pair: &c.pair}
+	cfg.Open = all.openTenant
 	token, _, err := cfg.Tokens.First(auth.DefaultTenant)
 	if err != nil {
 		return 0, err
@@ -116,7 +115,7 @@ func (c *serveCmd) run(ctx context.Context, a *program) (int, error) {
 		}
 	}()
 	return belay.ExitOK, s.Run(ctx, l, func() {
-		settle = reloading(ctx, s, func(ctx context.Context) error { return a.readAgain(ctx, &c.pair) })
+		settle = reloading(ctx, s, all.readAgain)
 		if err := writeRunning(file, running{store.ThisProcess(), url, a.Now().UTC(), buildVersions().Version}); err != nil {
 			cfg.Log.Error("server.json", "error", err.Error())
 		}
@@ -164,7 +163,7 @@ func (c *serveCmd) config(a *program) (server.Config, error) {
 	if c.Verbose {
 		level = slog.LevelDebug
 	}
-	cfg := server.Config{Commands: a.commands(), Reads: builtin.Reads(), Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
+	cfg := server.Config{Commands: commands(a), Reads: builtin.Reads(), Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: buildVersions().Version,
 		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain}
 	if err := c.check(); err != nil {
 		return cfg, err
@@ -271,7 +270,8 @@ func (s scrubbed) Write(b []byte) (int, error) {
 }
 
 // openTenant opens a tenant's store and wires an engine onto it.
-func (a *program) openTenant(ctx context.Context, tenant, ws string, roots []string) (server.TenantConfig, error) {
+func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantConfig, error) {
+	a, ws := s.a, s.ws
 	b := &program{Sys: a.Sys, Place: Place{Store: a.Store, Workspace: ws}, wrapProvider: a.wrapProvider, extra: a.extra, serves: true, tenant: tenant}
 	b.JSON = true // no person is there to be asked
 	b.Host = b.newHost()
@@ -293,10 +293,10 @@ func (a *program) openTenant(ctx context.Context, tenant, ws string, roots []str
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
 	w := r.Workspaces.(*host.Workspaces)
-	w.WorkIn(ws, roots)
-	a.mu.Lock()
-	a.houses = append(a.houses, w)
-	a.mu.Unlock()
+	w.WorkIn(ws, s.roots)
+	s.mu.Lock()
+	s.open = append(s.open, w)
+	s.mu.Unlock()
 	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
 		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, view.Projector{Store: followed, Words: true})}}}
 	if db, ok := st.(store.Admin); ok {

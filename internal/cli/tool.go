@@ -180,7 +180,7 @@ func (c *toolCallCmd) run(ctx context.Context, a *program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	w, err := a.newWork(st)
+	w, err := newWork(a, st)
 	if err != nil {
 		return 0, err
 	}

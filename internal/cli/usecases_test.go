@@ -56,7 +56,7 @@ var aboutThisMachine = map[string]string{
 // table: what the terminal can do with sessions, a client of the server can do too.
 // Guarantee: V32.
 func TestEveryCommandIsAUseCaseOrAboutThisMachine(t *testing.T) {
-	k, err := (&program{}).parser(new(flags), nil, func(int) {})
+	k, err := parser(&program{}, new(flags), nil, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

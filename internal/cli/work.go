@@ -56,7 +56,7 @@ func (w *turnRun) close() {
 }
 
 // newWork wires a process that will drive one session.
-func (a *program) newWork(st store.Store) (*turnRun, error) {
+func newWork(a *program, st store.Store) (*turnRun, error) {
 	w := &turnRun{a: a}
 	w.watch = term.NewFollower(&a.Env)
 	r, err := a.Runtime(st, w.watch.Flow, w.watch.Recorded)
