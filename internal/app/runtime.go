@@ -227,3 +227,11 @@ func (r *Runtime) RulesOf(ctx context.Context, ref belay.Ref) (*thread.Rules, er
 
 // Clean takes registered secrets out of a text.
 func (r *Runtime) Clean(text string) string { return r.Workspaces.Secrets().String(text) }
+
+// Retained is what a round of retention did.
+type Retained struct {
+	Outputs  int   // that expired: facts say so
+	Contents int   // that were removed
+	Bytes    int64 // of those
+	More     bool  // outputs are due that the round had no room for
+}

@@ -2,7 +2,9 @@ package builtin
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
@@ -75,6 +77,34 @@ func NewHost(o Options) *host.Host {
 func HasStore(dir string) bool {
 	_, err := os.Stat(layout.Path(dir))
 	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// InspectStore opens a store for writing, and returns which it is, the version of its
+// schema and the end of its log.
+func InspectStore(ctx context.Context, dir string, now func() time.Time) (id belay.RuntimeID, schema uint32, end store.Position, err error) {
+	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: now})
+	if err != nil {
+		return id, 0, 0, err
+	}
+	id = st.Runtime()
+	end, err = st.End(ctx)
+	err = errors.Join(err, st.Close())
+	return id, schemaVersion(dir), end, err
+}
+
+// schemaVersion is what the database's header says: SQLite keeps the number of
+// the schema in bytes 60 to 63.
+func schemaVersion(dir string) uint32 {
+	f, err := os.Open(layout.Path(dir))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var b [4]byte
+	if _, err := f.ReadAt(b[:], 60); err != nil {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b[:])
 }
 
 // checkers asks what judges calls besides the rules. Whoever wrote a checker into the

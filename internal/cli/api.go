@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/match"
 )
@@ -22,8 +23,7 @@ type apiCmd struct {
 	With []string `arg:"" optional:"" help:"Of a command its body, a JSON object or - for standard input; of a read NAME=VALUE, and id=ID for what its route names."`
 	Key  string   `placeholder:"KEY" help:"Repeated under one key, a command is done once."`
 
-	commands []app.Command
-	reads    []app.Read
+	build command.Build
 }
 
 // Help lists the rows.
@@ -46,12 +46,12 @@ type apiRow struct {
 
 // rows are what this build has, commands first.
 func (c *apiCmd) rows() (rows []apiRow) {
-	for _, r := range c.commands {
+	for _, r := range c.build.Commands {
 		if r.Later == "" {
 			rows = append(rows, apiRow{r.Name, "command", string(r.Scope), r.Doc})
 		}
 	}
-	for _, r := range c.reads {
+	for _, r := range c.build.Reads {
 		if r.Later == "" {
 			rows = append(rows, apiRow{r.Name, "read", "read", r.Doc})
 		}
@@ -60,12 +60,12 @@ func (c *apiCmd) rows() (rows []apiRow) {
 	return rows
 }
 
-func (c *apiCmd) run(ctx context.Context, a *program) (int, error) {
+func (c *apiCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	rows := c.rows()
 	if c.Name == "" {
 		return term.PrintRows(&a.Env, rows, "", "NAME\tKIND\tSCOPE\tWHAT IT DOES", func(r apiRow) []any { return []any{r.Name, r.Kind, r.Scope, r.Doc} })
 	}
-	cmd, read := app.Find(c.commands, c.Name), slices.IndexFunc(c.reads, func(r app.Read) bool { return r.Name == c.Name })
+	cmd, read := app.Find(c.build.Commands, c.Name), slices.IndexFunc(c.build.Reads, func(r app.Read) bool { return r.Name == c.Name })
 	if cmd == nil && read < 0 {
 		names := make([]string, len(rows))
 		for i, r := range rows {
@@ -73,13 +73,13 @@ func (c *apiCmd) run(ctx context.Context, a *program) (int, error) {
 		}
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no command or read %q", term.Line(c.Name)).WithHint("%s", match.Hint(c.Name, names, "belay api lists them"))
 	}
-	return a.ordering(ctx, func(r *runtime) (int, error) {
+	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
 		var out any
 		var err error
 		if cmd != nil {
 			out, err = c.perform(ctx, a, r, cmd)
 		} else {
-			out, err = c.look(ctx, r, &c.reads[read])
+			out, err = c.look(ctx, r, &c.build.Reads[read])
 		}
 		if d, ok := out.(*app.Document); ok && err == nil {
 			return belay.ExitOK, d.Write(ctx, a.Out)
@@ -92,7 +92,7 @@ func (c *apiCmd) run(ctx context.Context, a *program) (int, error) {
 }
 
 // perform does a command with the body that was given.
-func (c *apiCmd) perform(ctx context.Context, a *program, r *runtime, cmd *app.Command) (any, error) {
+func (c *apiCmd) perform(ctx context.Context, a *command.Program, r *command.Runtime, cmd *app.Command) (any, error) {
 	body := []byte("{}")
 	switch {
 	case len(c.With) > 1:
@@ -112,7 +112,7 @@ func (c *apiCmd) perform(ctx context.Context, a *program, r *runtime, cmd *app.C
 }
 
 // look answers a read for the parameters that were given.
-func (c *apiCmd) look(ctx context.Context, r *runtime, row *app.Read) (any, error) {
+func (c *apiCmd) look(ctx context.Context, r *command.Runtime, row *app.Read) (any, error) {
 	q := app.Query{Values: url.Values{}}
 	for _, kv := range c.With {
 		name, value, ok := strings.Cut(kv, "=")

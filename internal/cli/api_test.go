@@ -14,6 +14,7 @@ import (
 
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
@@ -32,7 +33,7 @@ func TestACommandOfTheTableIsEverywhere(t *testing.T) {
 	dir := t.TempDir()
 	env := []string{"HOME=" + dir, "BELAY_STORE=" + filepath.Join(dir, "store"), "BELAY_WORKSPACE=" + t.TempDir(), "PATH=" + os.Getenv("PATH")}
 	belay := func(ctx context.Context, out io.Writer, args ...string) int {
-		return Main(ctx, args, Sys{Env: term.Env{Out: out, Err: out, Environ: env}, Dir: dir, More: more})
+		return Main(ctx, args, command.Sys{Env: term.Env{Out: out, Err: out, Environ: env}, Dir: dir, More: more})
 	}
 	said := func(args ...string) string {
 		t.Helper()

@@ -11,6 +11,7 @@ import (
 	"github.com/creack/pty"
 
 	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/cli/serve"
 )
 
 const typedOn = `
@@ -46,7 +47,7 @@ func TestAttachAtATerminal(t *testing.T) {
 		srv.Process.Signal(os.Interrupt) //nolint:errcheck // it ends, or has
 		srv.Wait()                       //nolint:errcheck // as above
 	})
-	var said served
+	var said serve.Served
 	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&said); err != nil {
 		t.Fatal(err)
 	}

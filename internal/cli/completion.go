@@ -8,6 +8,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
@@ -15,8 +16,8 @@ type completionCmd struct {
 	Shell string `arg:"" help:"bash, zsh or fish."`
 }
 
-func (c *completionCmd) run(_ context.Context, a *program) (int, error) {
-	nodes := commandsOf(a.kong.Model.Node, "")
+func (c *completionCmd) Run(_ context.Context, a *command.Program) (int, error) {
+	nodes := commandsOf(a.Kong.Model.Node, "")
 	var script string
 	switch c.Shell {
 	case "bash":

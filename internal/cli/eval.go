@@ -12,16 +12,16 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 type evalCmd struct {
 	Paths    []string `arg:"" name:"path" help:"Scenarios, or directories of them."`
-	Run      string   `placeholder:"REGEXP" help:"Only those whose category/id or tag matches."`
+	Only     string   `name:"run" placeholder:"REGEXP" help:"Only those whose category/id or tag matches."`
 	Parallel int      `short:"p" placeholder:"N" help:"How many run at the same time; the number of processors."`
 	Keep     bool     `help:"Keep each workspace and store, and say where they are."`
 	JUnit    string   `name:"junit" placeholder:"FILE" help:"Also write the results as JUnit XML."`
@@ -33,17 +33,17 @@ type evalCmd struct {
 func Player() eval.Player {
 	return eval.Player{
 		Program: func(ctx context.Context, c eval.Command) int {
-			a := &program{Sys: Sys{Env: term.Env{Out: c.Stdout, Err: c.Stderr, Environ: c.Env}, Dir: c.Dir}, extra: c.Tools, wrapStore: c.Store}
+			a := &command.Program{Sys: command.Sys{Env: term.Env{Out: c.Stdout, Err: c.Stderr, Environ: c.Env}, Dir: c.Dir}, Extra: c.Tools, WrapStore: c.Store}
 			return perform(ctx, a, c.Args)
 		},
 		Open: func(ctx context.Context, dir string) (store.Store, error) {
-			return sqlite.Open(ctx, dir, sqlite.Options{})
+			return newHost(&command.Program{Sys: Sys{Env: term.Env{Now: time.Now}}, Location: command.Location{Store: dir}}).Open(ctx, false)
 		},
 		Env: os.Environ(), Now: time.Now,
 	}
 }
 
-func (c *evalCmd) run(ctx context.Context, a *program) (int, error) {
+func (c *evalCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	some, err := c.scenarios(a)
 	if err != nil {
 		return 0, err
@@ -86,14 +86,14 @@ func (c *evalCmd) run(ctx context.Context, a *program) (int, error) {
 }
 
 // scenarios reads all of them before any is run.
-func (c *evalCmd) scenarios(a *program) ([]*eval.Scenario, error) {
-	pattern, err := regexp.Compile(c.Run)
+func (c *evalCmd) scenarios(a *command.Program) ([]*eval.Scenario, error) {
+	pattern, err := regexp.Compile(c.Only)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "%q is no regular expression: %v", c.Run, err).At("--run").WithHint("--run 'endings/|edit-'")
+		return nil, belay.Errorf(belay.CodeUsage, "%q is no regular expression: %v", c.Only, err).At("--run").WithHint("--run 'endings/|edit-'")
 	}
 	var paths []string
 	for _, p := range c.Paths {
-		paths = append(paths, a.environment().Abs(p))
+		paths = append(paths, a.Environment().Abs(p))
 	}
 	all, err := eval.Load(paths, a.Formats...)
 	if err != nil {
@@ -106,12 +106,12 @@ func (c *evalCmd) scenarios(a *program) ([]*eval.Scenario, error) {
 	}
 	some := eval.Pick(all, pattern)
 	if len(some) == 0 {
-		return nil, belay.Errorf(belay.CodeUsage, "none of %s matches %q", term.Plural(len(all), "scenario"), c.Run).At("--run").WithHint("belay eval --list PATH")
+		return nil, belay.Errorf(belay.CodeUsage, "none of %s matches %q", term.Plural(len(all), "scenario"), c.Only).At("--run").WithHint("belay eval --list PATH")
 	}
 	return some, nil
 }
 
-func (c *evalCmd) list(a *program, some []*eval.Scenario) int {
+func (c *evalCmd) list(a *command.Program, some []*eval.Scenario) int {
 	for _, s := range some {
 		if a.JSON {
 			a.PrintJSON(struct {
@@ -130,11 +130,11 @@ func (c *evalCmd) list(a *program, some []*eval.Scenario) int {
 }
 
 // junit writes the results beside what was printed.
-func (c *evalCmd) junit(a *program, results []eval.Result) error {
+func (c *evalCmd) junit(a *command.Program, results []eval.Result) error {
 	if c.JUnit == "" {
 		return nil
 	}
-	f, err := os.Create(a.environment().Abs(c.JUnit))
+	f, err := os.Create(a.Environment().Abs(c.JUnit))
 	if err != nil {
 		return belay.Errorf(belay.CodeUsage, "%s: %s", c.JUnit, files.Reason(err)).At("--junit").WithHint("name a file that can be written")
 	}

@@ -1,12 +1,11 @@
-// Package cli is the program: it reads arguments and environment, wires a store,
-// an engine, tools and a model, runs one command and prints the result. It
-// promises an exit code by kind of end, an error that names the next command,
-// and that no text of a model or a tool reaches a terminal unescaped; the only
-// exception is the terminal of a program that the user is attached to.
-// It decides nothing about turns: that is the deciders' work.
+// Package cli is the program: it reads arguments and environment, runs one command
+// and prints the result. It promises an exit code by kind of end, an error that names
+// the next command, and that no text of a model or a tool reaches a terminal
+// unescaped; the only exception is the terminal of a program that the user is attached
+// to. It decides nothing about turns: that is the deciders' work.
 //
-// main.go has the grammar, place.go what counts in a workspace, wire.go what
-// exists; each command is a file.
+// grammar.go has the commands; they are in the folders below, by what they are about.
+// Here are those that run the program itself.
 package cli
 
 import (
@@ -22,66 +21,51 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/builtin"
-	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/eval"
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
-	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/sandbox"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/tool"
 )
 
+// do runs a node of the grammar; one that only holds others is refused under the
+// path that was typed.
+func do(ctx context.Context, a *command.Program, node any, path string) (int, error) {
+	switch c := node.(type) {
+	case command.Command:
+		return c.Run(ctx, a)
+	case command.Reader:
+		return a.Reading(ctx, func(st store.Store) (int, error) { return c.Read(ctx, a, st) })
+	case command.Orderer:
+		return a.Ordering(ctx, func(r *command.Runtime) (int, error) { return c.Order(ctx, a, r) })
+	}
+	return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", path).WithHint("%s --help", path)
+}
+
+// tidy removes what processes left that were killed: folders that stood in for
+// protected names at once, and programs while the command runs, because looking at
+// all processes takes a few milliseconds. The function that it returns waits.
+func tidy() (wait func()) {
+	sandbox.Clear()
+	var strays sync.WaitGroup
+	strays.Go(func() { process.EndStrays() })
+	return strays.Wait
+}
+
 // Sys is what the program gets from the operating system.
-type Sys struct {
-	term.Env
-	Dir     string            // the working directory
-	Point   func(kind string) // passed to the engine; for crash tests
-	Formats []eval.Format     // of scenarios, besides our own
-	More    []app.Command     // commands of the table besides the built-in ones
-}
-
-// flags are what every command takes.
-type flags struct {
-	Place
-	JSON bool `name:"json" help:"Print JSON, one object in a line."`
-}
-
-// Place is where to work; every command takes it.
-type Place struct {
-	Store     string `placeholder:"DIR" help:"Where sessions are kept. [$$BELAY_STORE]"`
-	Workspace string `placeholder:"DIR" help:"What to work on; the root of the git repository, else the current directory. [$$BELAY_WORKSPACE]"`
-}
-
-// program is one run of the program.
-type program struct {
-	Sys
-	Place
-	*host.Host // made when the command line is known
-	kong       *kong.Kong
-
-	said   []string // of what doesn't count
-	serves bool     // it is a tenant of a server
-	tenant string
-
-	hiding sync.Once
-	hidden *secret.Scrubber // use secrets()
-
-	extra        []tool.Tool                         // tools besides the built-in ones; an evaluation adds them
-	wrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
-	wrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
-}
+type Sys = command.Sys
 
 // Main runs the program and returns its exit code.
 func Main(ctx context.Context, args []string, sys Sys) int {
 	process.KeepInherited()
-	a := &program{Sys: sys}
+	a := &command.Program{Sys: sys}
 	return perform(ctx, a, args)
 }
 
-func perform(ctx context.Context, a *program, args []string) int {
+func perform(ctx context.Context, a *command.Program, args []string) int {
+	a.Build = build(a.Sys)
 	if a.Now == nil {
 		a.Now = time.Now
 	}
@@ -90,27 +74,24 @@ func perform(ctx context.Context, a *program, args []string) int {
 	}
 	exit, err := dispatch(ctx, a, args)
 	if err != nil {
-		exit = a.Fail(a.explain(err))
+		exit = a.Fail(a.Explained(err))
 	}
 	return exit
 }
 
-// explain makes every error one with a code and a next command, without secrets.
-func (a *program) explain(err error) *belay.Error { return a.Explain(err, a.secrets().String) }
-
-func dispatch(ctx context.Context, a *program, args []string) (int, error) {
-	g := new(flags)
+func dispatch(ctx context.Context, a *command.Program, args []string) (int, error) {
+	g := new(command.Flags)
 	helped := false
 	k, err := parser(a, g, args, func(int) { helped = true })
 	if err != nil {
 		return 0, err
 	}
-	a.kong = k
+	a.Kong = k
 	if err := checkArgs(args); err != nil {
 		return 0, err
 	}
 	if len(args) == 0 {
-		a.takePlace(g)
+		a.TakePlace(g)
 		defer tidy()()
 		return overview(ctx, a)
 	}
@@ -118,24 +99,13 @@ func dispatch(ctx context.Context, a *program, args []string) (int, error) {
 	if helped {
 		return belay.ExitOK, nil
 	}
-	a.takePlace(g)
+	a.TakePlace(g)
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
 		return 0, usage(err)
 	}
 	defer tidy()()
 	return do(ctx, a, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
-}
-
-// takePlace takes over what the command line and the environment say about the store,
-// the workspace and the output.
-func (a *program) takePlace(g *flags) {
-	a.Place, a.JSON = g.Place, g.JSON
-	a.placeFromEnv()
-	a.Host = a.newHost()
-	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
-		a.StoreFlag = " --store " + a.environment().Abs(a.Store)
-	}
 }
 
 // checkArgs refuses what no command can mean: it would be recorded.
@@ -161,5 +131,18 @@ func usage(err error) error {
 	return belay.Errorf(belay.CodeUsage, "%s", err.Error()).WithHint("%s --help", path)
 }
 
-// commands is the table of commands.
-func commands(a *program) []app.Command { return append(builtin.Commands(), a.More...) }
+// build is what this build has.
+func build(sys Sys) command.Build {
+	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: newHost}
+}
+
+func newHost(a *command.Program) *host.Host {
+	return builtin.NewHost(builtin.Options{Env: a.Environment(), Now: a.Now, Secrets: a.Secrets(), Principal: a.Principal(), Serves: a.Serves, Tenant: a.Tenant, Interactive: a.Interactive(),
+		StoreDir: a.StoreDir, Say: a.SayIgnored, Point: a.Point, Tools: a.Extra, WrapStore: a.WrapStore,
+		WrapProvider: func(p model.Provider) model.Provider {
+			if a.WrapProvider == nil {
+				return p
+			}
+			return a.WrapProvider(p)
+		}})
+}

@@ -5,23 +5,24 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/machine"
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
 // overview is belay without arguments: what is there, and what to do next.
-func overview(ctx context.Context, a *program) (int, error) {
+func overview(ctx context.Context, a *command.Program) (int, error) {
 	w := a.Err
-	v := buildVersions()
+	v := command.BuildVersions()
 	fmt.Fprintf(w, "belay %s runs agents: every step is recorded before it happens.\n\n", v.Version)
-	for _, f := range providerFindings(ctx, a, nil) {
+	for _, f := range machine.ProviderFindings(ctx, a, nil) {
 		fmt.Fprintf(w, "provider   %s\n", f.What)
 	}
-	dir, err := a.storeDir()
+	dir, err := a.StoreDir()
 	switch {
 	case err != nil:
 		fmt.Fprintln(w, "store      no place for it: there is no home directory (--store DIR)")
-	case builtin.HasStore(dir):
+	case a.Build.HasStore(dir):
 		fmt.Fprintf(w, "store      %s\n", term.Line(dir))
 	default:
 		fmt.Fprintf(w, "store      none yet; it will be %s\n", term.Line(dir))
@@ -30,7 +31,7 @@ func overview(ctx context.Context, a *program) (int, error) {
 		"  belay demo                         see it killed and go on, without a key\n"+
 		"  belay run --script FILE TEXT       run a scripted model on this directory\n"+
 		"  belay run --provider NAME --model NAME TEXT\n")
-	if err == nil && builtin.HasStore(dir) {
+	if err == nil && a.Build.HasStore(dir) {
 		fmt.Fprint(w, "  belay sessions list                what was run here\n")
 	}
 	fmt.Fprint(w, "  belay doctor                       what this machine gives\n  belay --help                       every command\n")

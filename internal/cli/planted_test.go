@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/model"
@@ -236,7 +237,7 @@ func (x *planting) main(want int, stdin string, args ...string) string {
 	var out, errs bytes.Buffer
 	ctx, stop := context.WithTimeout(x.t.Context(), time.Minute)
 	defer stop()
-	got := Main(ctx, append([]string{"--store", x.store}, args...), Sys{Env: term.Env{In: strings.NewReader(stdin), Out: &out, Err: &errs, Environ: x.env}, Dir: x.ws})
+	got := Main(ctx, append([]string{"--store", x.store}, args...), command.Sys{Env: term.Env{In: strings.NewReader(stdin), Out: &out, Err: &errs, Environ: x.env}, Dir: x.ws})
 	if got != want {
 		x.t.Errorf("%s: exit code %d, want %d:\n%.3000s", args[0], got, want, errs.String())
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/manifest"
@@ -136,7 +137,7 @@ func runHere(t *testing.T, want int, env []string, args ...string) (stdout, work
 	}
 	var out, errs bytes.Buffer
 	env = append([]string{"HOME=" + dir, "USER=tester", "PATH=" + os.Getenv("PATH")}, env...)
-	got := Main(t.Context(), append([]string{"--store", filepath.Join(dir, "store")}, args...), Sys{Env: term.Env{Out: &out, Err: &errs, Environ: env}, Dir: ws})
+	got := Main(t.Context(), append([]string{"--store", filepath.Join(dir, "store")}, args...), command.Sys{Env: term.Env{Out: &out, Err: &errs, Environ: env}, Dir: ws})
 	if got != want {
 		t.Errorf("exit code %d, want %d:\n%.3000s", got, want, errs.String())
 	}

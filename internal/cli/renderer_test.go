@@ -12,6 +12,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
@@ -103,7 +104,7 @@ func TestTextIsShownAsItComes(t *testing.T) {
 				if name == "json" {
 					out = shown
 				}
-				exit = Main(t.Context(), args, Sys{Env: term.Env{Out: out, Err: shown, Environ: []string{"HOME=" + dir, "USER=tester"}}, Dir: ws})
+				exit = Main(t.Context(), args, command.Sys{Env: term.Env{Out: out, Err: shown, Environ: []string{"HOME=" + dir, "USER=tester"}}, Dir: ws})
 				shown.mu.Lock()
 				shown.ended = true
 				shown.more.Broadcast()

@@ -16,7 +16,9 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/cli/work"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -43,9 +45,9 @@ func readToolDocument(t *testing.T) (written, made string) {
 
 func TestToolDocumentIsCurrent(t *testing.T) {
 	written, have := readToolDocument(t)
-	a := &program{}
+	a := &command.Program{}
 	a.Now = time.Now
-	a.Host = a.newHost()
+	a.Host = newHost(a)
 	want := toolReference(config.Resolve(t.Context(), a.Input("")).Specs())
 	if *update {
 		if err := os.WriteFile(toolDocument, []byte(written+toolMarker+want), 0o644); err != nil {
@@ -82,7 +84,7 @@ func toolReference(specs []tool.Spec) string {
 
 func writeTool(b *strings.Builder, s tool.Spec) {
 	fmt.Fprintf(b, "\n### `%s`\n\n%s\n\n", s.Name, strings.TrimSpace(s.Doc))
-	facts := []string{"group " + strings.Join(tool.GroupsOf(s), ", "), does(s), "effect " + effectOf(s)}
+	facts := []string{"group " + strings.Join(tool.GroupsOf(s), ", "), work.Does(s), "effect " + work.EffectOf(s)}
 	if s.PathArg != "" {
 		facts = append(facts, "touches the file in `"+s.PathArg+"`")
 	}
@@ -163,7 +165,7 @@ func TestExamplesOfTheToolDocumentRun(t *testing.T) {
 			line = strings.TrimSuffix(line, "\n")
 			if cmd, ok := strings.CutPrefix(line, "$ belay "); ok {
 				var buf bytes.Buffer
-				Main(t.Context(), shellWords(cmd), Sys{Env: term.Env{Out: &buf, Err: &buf, Environ: env}, Dir: ws})
+				Main(t.Context(), shellWords(cmd), command.Sys{Env: term.Env{Out: &buf, Err: &buf, Environ: env}, Dir: ws})
 				out = buf.String()
 				commands++
 				continue

@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/server"
 )
 
@@ -56,7 +57,7 @@ var aboutThisMachine = map[string]string{
 // table: what the terminal can do with sessions, a client of the server can do too.
 // Guarantee: V32.
 func TestEveryCommandIsAUseCaseOrAboutThisMachine(t *testing.T) {
-	k, err := parser(&program{}, new(flags), nil, func(int) {})
+	k, err := parser(&command.Program{}, new(command.Flags), nil, func(int) {})
 	if err != nil {
 		t.Fatal(err)
 	}

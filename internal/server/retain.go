@@ -5,14 +5,6 @@ import (
 	"time"
 )
 
-// Retained is what a round of retention did.
-type Retained struct {
-	Outputs  int   // that expired: facts say so
-	Contents int   // that were removed
-	Bytes    int64 // of those
-	More     bool  // outputs are due that the round had no room for
-}
-
 // When a tenant's store is looked at for what retention doesn't keep. A server that
 // starts has better things to do.
 const (

@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"errors"
+	"github.com/belay-run/belay/internal/app"
 	"log/slog"
 	"strings"
 	"testing"
@@ -18,12 +19,12 @@ func TestRetentionComesCalmly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
 		begun, rounds := time.Now(), []time.Duration(nil)
-		tells := []Retained{{}, {Outputs: 2, Contents: 1, Bytes: 7, More: true}, {Contents: 1}, {}}
-		house := TenantConfig{Retain: func(context.Context) (Retained, error) {
+		tells := []app.Retained{{}, {Outputs: 2, Contents: 1, Bytes: 7, More: true}, {Contents: 1}, {}}
+		house := TenantConfig{Retain: func(context.Context) (app.Retained, error) {
 			rounds = append(rounds, time.Since(begun))
 			n := len(rounds)
 			if n > len(tells) {
-				return Retained{}, errors.New("the disk is full")
+				return app.Retained{}, errors.New("the disk is full")
 			}
 			return tells[n-1], nil
 		}}

@@ -16,8 +16,8 @@ import (
 
 // TenantConfig is what a tenant has.
 type TenantConfig struct {
-	*app.Runtime                                             // without scheduler, recorder and clock, which are the server's; the server runs the hub of its reads
-	Retain       func(ctx context.Context) (Retained, error) // a round of retention, called by one goroutine; nil: it keeps everything
+	*app.Runtime                                                 // without scheduler, recorder and clock, which are the server's; the server runs the hub of its reads
+	Retain       func(ctx context.Context) (app.Retained, error) // a round of retention, called by one goroutine; nil: it keeps everything
 	Close        func() error
 }
 

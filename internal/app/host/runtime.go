@@ -210,3 +210,6 @@ func askOutput(r *thread.Rules) {
 	}
 	r.System += "\n# Output\nThis task asks for an output: one value of JSON that fits the schema below. " + where + "\n" + string(r.Output) + "\n"
 }
+
+// CodeContextExceeded is the code of a turn whose messages are more than its model reads.
+const CodeContextExceeded = effect.CodeContextExceeded

@@ -139,3 +139,8 @@ func (m *Providers) Price(w *config.Workspace, s belay.Settings, u belay.Usage) 
 	}
 	return catalog.Cost(known, u, m.Now())
 }
+
+// Takes reports whether a model that a turn's requests may go to takes something.
+func (m *Providers) Takes(w *config.Workspace, s belay.Settings, what catalog.Ability) bool {
+	return slices.ContainsFunc(m.Routes(w, s), func(c core.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, string(what)) })
+}

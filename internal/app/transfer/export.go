@@ -181,3 +181,9 @@ func snapshotOf(ctx context.Context, st store.Store, id belay.SessionID) (*Expor
 		return enc.Encode(snap)
 	}}, nil
 }
+
+// Extension is how names of bundles end.
+const Extension = bundle.Extension
+
+// Loss is something that a transcript has and its session hasn't.
+type Loss = transcript.Loss

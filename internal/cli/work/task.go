@@ -1,5 +1,3 @@
-// Package work reads what an agent is given to do: the words of a command line,
-// standard input, and the files that are sent along.
 package work
 
 import (

@@ -298,3 +298,10 @@ func About(r policy.Request) string {
 	}
 	return text
 }
+
+// UnfitWords are the reasons for which no rule is suggested.
+var UnfitWords = map[string]string{
+	UnfitTaint: "content from outside was in the conversation", UnfitDestructive: "they can destroy something", UnfitEscape: "they could leave their boundary",
+	UnfitUnparsable: "what they do can't be determined", UnfitSecret: "they read a secret", UnfitOutside: "they touch files outside the workspace",
+	UnfitRerun: "the same call was lost before", UnfitOther: "no narrow rule can speak of them",
+}

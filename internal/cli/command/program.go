@@ -1,0 +1,136 @@
+package command
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync"
+	"syscall"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/host"
+	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/eval"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/secret"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Sys is what the program gets from the operating system.
+type Sys struct {
+	term.Env
+	Dir     string            // the working directory
+	Point   func(kind string) // passed to the engine; for crash tests
+	Formats []eval.Format     // of scenarios, besides our own
+	More    []app.Command     // commands of the table besides the built-in ones
+}
+
+// Flags are what every command takes.
+type Flags struct {
+	Location
+	JSON bool `name:"json" help:"Print JSON, one object in a line."`
+}
+
+// Location is where to work; every command takes it.
+type Location struct {
+	Store     string `placeholder:"DIR" help:"Where sessions are kept. [$$BELAY_STORE]"`
+	Workspace string `placeholder:"DIR" help:"What to work on; the root of the git repository, else the current directory. [$$BELAY_WORKSPACE]"`
+}
+
+// Build is what this build of the program has.
+type Build struct {
+	Commands []app.Command
+	Reads    []app.Read
+	HasStore func(dir string) bool
+	NewHost  func(*Program) *host.Host
+}
+
+// Program is one run of the program.
+type Program struct {
+	Sys
+	Location
+	*host.Host // made when the command line is known
+	Build      Build
+	Kong       *kong.Kong // the grammar
+
+	said   []string // of what doesn't count
+	Serves bool     // it is a tenant of a server
+	Tenant string
+
+	hiding sync.Once
+	hidden *secret.Scrubber // use secrets()
+
+	Extra        []tool.Tool                         // tools besides the built-in ones; an evaluation adds them
+	WrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
+	WrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
+}
+
+// Explained makes every error one with a code and a next command, without secrets.
+func (a *Program) Explained(err error) *belay.Error { return a.Explain(err, a.Secrets().String) }
+
+// TakePlace takes over what the command line and the environment say about the store,
+// the workspace and the output.
+func (a *Program) TakePlace(g *Flags) {
+	a.Location, a.JSON = g.Location, g.JSON
+	a.placeFromEnv()
+	a.Host = a.NewHost()
+	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
+		a.StoreFlag = " --store " + a.Environment().Abs(a.Store)
+	}
+}
+
+// Principal is the person at this terminal.
+func (a *Program) Principal() string {
+	for _, name := range []string{"USER", "LOGNAME"} {
+		if v := a.Getenv(name); v != "" && len(v) <= 64 && belay.CheckID("user", v) == nil {
+			return "user:" + v
+		}
+	}
+	return "user:" + strconv.Itoa(syscall.Getuid())
+}
+
+// Order is a command of the person at this terminal.
+func (a *Program) Order(session belay.SessionID, to belay.StreamID, c belay.Command) belay.Order {
+	return belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: a.Principal(), Time: a.Now().UTC(),
+		Session: session, Stream: to, Command: c}
+}
+
+// NewHost makes this process's side of the store that the command line names.
+func (a *Program) NewHost() *host.Host { return a.Build.NewHost(a) }
+
+// Secrets removes secret values from everything that leaves: the environment's
+// secrets from the start, keys as they are loaded.
+func (a *Program) Secrets() *secret.Scrubber {
+	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Environ) })
+	return a.hidden
+}
+
+// OpenAdmin opens the store that is there, to look after it.
+func (a *Program) OpenAdmin(ctx context.Context) (store.Admin, error) {
+	st, err := a.Open(ctx, false)
+	if err != nil {
+		return nil, err
+	}
+	db, ok := st.(store.Admin)
+	if !ok {
+		return nil, errors.Join(NoFile(), st.Close())
+	}
+	return db, nil
+}
+
+func NoFile() error { return belay.Errorf(belay.CodeUsage, "this store has no file") }
+
+// Flagged names the flag of a refusal that names a field of a request.
+func Flagged(err error) error {
+	f, isField := errors.AsType[*input.FieldError](err)
+	e, ok := errors.AsType[*belay.Error](err)
+	if isField && ok && e.Where == "" {
+		return e.At("--" + f.Field)
+	}
+	return err
+}

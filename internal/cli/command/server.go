@@ -1,0 +1,62 @@
+package command
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// Running is server.json: where the server of a store is.
+type Running struct {
+	Owner   store.Owner `json:"owner"`
+	URL     string      `json:"url"`
+	Started time.Time   `json:"started"`
+	Version string      `json:"version"`
+}
+
+// ServerOf returns the server of a store, or nil if none runs or none is
+// registered.
+func ServerOf(dir string) *Running {
+	b, err := os.ReadFile(filepath.Join(dir, "server.json"))
+	if err != nil {
+		return nil
+	}
+	var r Running
+	if json.Unmarshal(b, &r) != nil || !store.Alive(r.Owner) {
+		return nil
+	}
+	return &r
+}
+
+// ServerURL is the address of the store's server; empty when none runs. The
+// server continues sessions that no process drives.
+func (a *Program) ServerURL() string {
+	dir, err := a.StoreDir()
+	if err != nil {
+		return ""
+	}
+	if r := ServerOf(dir); r != nil {
+		return r.URL
+	}
+	return ""
+}
+
+// ServerTokens are the tokens of the store directory, which is created if make is set.
+func (a *Program) ServerTokens(make bool) (*auth.Tokens, error) {
+	dir, err := a.StoreDir()
+	if err != nil {
+		return nil, err
+	}
+	if make {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, belay.Errorf(belay.CodeStoreReadOnly, "the store's folder can't be made: %s", files.Reason(err)).At(dir).WithHint("--store DIR")
+		}
+	}
+	return auth.OpenTokens(dir, a.Now), nil
+}

@@ -1,0 +1,57 @@
+package machine
+
+import (
+	"cmp"
+	"context"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
+)
+
+type ConfigCmd struct {
+	Show configShowCmd `cmd:"" default:"withargs" help:"Print the settings of a new session, and where each comes from."`
+}
+
+type configShowCmd struct {
+	command.SettingFlags
+}
+
+// overridden is a value that doesn't count, as JSON.
+type overridden struct {
+	Ignored string `json:"ignored"`
+	From    string `json:"from"`
+	Reason  string `json:"reason"`
+}
+
+func (c *configShowCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	p, err := a.EnterHere(ctx)
+	if err != nil {
+		return 0, err
+	}
+	l, err := p.Layers(c.Given())
+	if err != nil {
+		return 0, err
+	}
+	settings, err := l.Checked()
+	switch belay.CodeOf(err) { // nothing is run: a provider or its key may be missing
+	case belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets:
+		err = nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	if _, err := term.PrintRows(&a.Env, l.Rows(settings), "", "SETTING\tVALUE\tFROM", func(r config.Row) []any {
+		return []any{r.Name, term.Line(r.Value), term.Line(cmp.Or(r.From, r.Source))}
+	}); err != nil {
+		return 0, err
+	}
+	for _, i := range l.Ignored() {
+		if a.JSON {
+			a.PrintJSON(overridden{i.What, i.Where, i.Why})
+		}
+	}
+	a.SayIgnored(l.Ignored())
+	return belay.ExitOK, nil
+}

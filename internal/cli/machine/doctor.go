@@ -1,0 +1,168 @@
+// Package machine has the commands about this machine: what it gives, its settings,
+// secrets and models, and the files of the store.
+package machine
+
+import (
+	"context"
+	"fmt"
+	goruntime "runtime"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/process"
+	toolexec "github.com/belay-run/belay/internal/tool/exec"
+)
+
+type VersionCmd struct{}
+
+func (VersionCmd) Run(_ context.Context, a *command.Program) (int, error) {
+	v := command.BuildVersions()
+	if a.JSON {
+		a.PrintJSON(v)
+		return belay.ExitOK, nil
+	}
+	fmt.Fprintf(a.Out, "belay %s %s %s\n", v.Version, v.Go, v.OS)
+	return belay.ExitOK, nil
+}
+
+type DoctorCmd struct{}
+
+// finding is one line of the doctor.
+type finding struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // ok, missing, failed, note
+	What  string `json:"what"`
+	Try   string `json:"try,omitempty"`
+}
+
+func (DoctorCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	all := append(machine(a), storeFinding(ctx, a), workspaceFinding(a))
+	kept, names := keptFindings(a)
+	all = append(append(all, kept...), ProviderFindings(ctx, a, names)...)
+	return printFindings(&a.Env, all), nil
+}
+
+// printFindings prints what was found; the exit code reports whether something failed.
+func printFindings(e *term.Env, all []finding) int {
+	exit := belay.ExitOK
+	for _, f := range all {
+		if f.State == "failed" {
+			exit = belay.ExitFailed
+		}
+		if e.JSON {
+			e.PrintJSON(f)
+			continue
+		}
+		fmt.Fprintf(e.Out, "%-8s %-10s %s\n", f.State, f.Name, term.Line(f.What))
+		if f.Try != "" {
+			fmt.Fprintf(e.Out, "%-8s %-10s try: %s\n", "", "", term.Line(f.Try))
+		}
+	}
+	return exit
+}
+
+func machine(a *command.Program) []finding {
+	v := command.BuildVersions()
+	all := []finding{
+		{Name: "version", State: "ok", What: strings.TrimSpace("belay " + v.Version + " " + v.Commit)},
+		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + term.Plural(goruntime.NumCPU(), "processor")},
+	}
+	all = append(all, sandboxFindings(a)...)
+	for _, name := range []string{"sh", "git"} {
+		f := finding{Name: name, State: "ok"}
+		if f.What = process.LookPath(a.Environ, name); f.What == "" {
+			f.State, f.What = "missing", "not on the PATH"
+			if name == "sh" {
+				f.State, f.Try = "failed", "install a shell: the tool exec needs one"
+			}
+		}
+		all = append(all, f)
+	}
+	runs := finding{Name: "shell", State: "ok", What: "command lines of a new session run in " + toolexec.OfSession().Path}
+	if !strings.HasSuffix(runs.What, "bash") {
+		runs.State, runs.What, runs.Try = "note", runs.What+": what only bash reads is asked about", "install bash where only root can write, such as /usr/bin"
+	}
+	all = append(all, runs)
+	t := finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
+	if !a.Interactive() {
+		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until an answer comes"
+	}
+	return append(all, t)
+}
+
+func storeFinding(ctx context.Context, a *command.Program) finding {
+	f := finding{Name: "store", State: "ok"}
+	dir, err := a.StoreDir()
+	if err != nil {
+		return broken(f, a.Explained(err))
+	}
+	if !a.Build.HasStore(dir) {
+		f.State, f.What = "note", dir+": not there yet; the first run makes it"
+		return f
+	}
+	runtime, schema, end, err := builtin.InspectStore(ctx, dir, a.Now)
+	if err != nil {
+		return broken(f, a.Explained(err))
+	}
+	f.What = fmt.Sprintf("%s: %s, writable, schema %d, last position %d", dir, runtime, schema, end)
+	return f
+}
+
+func broken(f finding, e *belay.Error) finding {
+	f.State, f.What, f.Try = "failed", e.Error()+" ("+string(e.Code)+")", e.Hint
+	return f
+}
+
+func workspaceFinding(a *command.Program) finding {
+	f := finding{Name: "workspace", State: "ok"}
+	ws, err := a.CheckedWorkspace()
+	if err != nil {
+		return broken(f, a.Explained(err))
+	}
+	f.What = ws
+	return f
+}
+
+// keptFindings lists the stored secrets, if there ever was one.
+func keptFindings(a *command.Program) (all []finding, names []string) {
+	v, err := a.Environment().Vault("", a.Secrets())
+	if err != nil || !v.Exists() {
+		return nil, nil
+	}
+	f := finding{Name: "secrets", State: "ok"}
+	list, err := v.List()
+	if err != nil {
+		return []finding{broken(f, a.Explained(err))}, nil
+	}
+	for _, e := range list {
+		names = append(names, e.Name)
+	}
+	if f.What = "none is kept"; len(names) > 0 {
+		f.What = term.Plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")
+	}
+	return []finding{f}, names
+}
+
+func ProviderFindings(ctx context.Context, a *command.Program, kept []string) []finding {
+	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
+	ws, err := a.WorkspaceDir()
+	if err != nil {
+		ws = ""
+	}
+	w := config.Resolve(ctx, a.Input(ws))
+	var found []finding
+	for _, c := range w.Candidates(kept) {
+		found = append(found, finding{Name: "provider", State: "ok", What: c.What, Try: c.Try})
+	}
+	if err := w.ProvidersError(); err != nil {
+		found = append(found, broken(finding{Name: "settings"}, a.Explained(err)))
+	}
+	if len(found) == 0 {
+		found = []finding{{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider openai --model NAME TEXT"}}
+	}
+	return append(all, found...)
+}

@@ -1,0 +1,162 @@
+// Package permission has the commands about what agents may do: answers to what they
+// ask, grants, rules, and trust in files.
+package permission
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/story"
+)
+
+type ApproveCmd struct {
+	ID      string `arg:"" help:"The action, or the beginning of its id."`
+	Session bool   `help:"Allow the tool for the whole session, not just this call."`
+
+	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, or files below this folder."`
+	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
+	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says, such as 2h."`
+
+	Args    string `placeholder:"JSON" xor:"change" help:"Run the call with these arguments in place of the model's: all of them, as one JSON object."`
+	Edit    bool   `xor:"change" help:"Change the arguments in $VISUAL or $EDITOR first."`
+	Version string `placeholder:"VERSION" help:"Only if the request is still the one that was shown with this version."`
+
+	Clear bool `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
+}
+
+func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version}
+	if c.Args != "" {
+		args, err := term.ParseArgs([]byte(c.Args))
+		if err != nil {
+			return 0, err
+		}
+		if err := r.Change(args); err != nil {
+			return 0, err
+		}
+	}
+	if c.For != 0 {
+		r.Until = a.Now().Add(c.For).UTC()
+	}
+	r.Prefix, r.Count = c.Prefix, c.Count
+	switch {
+	case c.Session:
+		r.Scope = "session"
+	case c.Prefix != "":
+		r.Scope = "prefix"
+	case c.Count != 0:
+		r.Scope = "count"
+	case c.For != 0:
+		r.Scope = "until"
+	}
+	return respond(ctx, a, c.ID, r, c.Edit)
+}
+
+type DenyCmd struct {
+	ID      string `arg:"" help:"The action, or the beginning of its id."`
+	Message string `short:"m" placeholder:"TEXT" help:"Why; the model reads it."`
+}
+
+func (c *DenyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message}, false)
+}
+
+type AnswerCmd struct {
+	ID   string   `arg:"" help:"The action, or the beginning of its id."`
+	Text []string `arg:"" help:"The answer."`
+}
+
+func (c *AnswerCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	text := strings.Join(c.Text, " ")
+	if strings.TrimSpace(text) == "" {
+		return 0, belay.Errorf(belay.CodeUsage, "the answer is empty").WithHint("belay answer %s TEXT; belay deny %s gives none", c.ID, c.ID)
+	}
+	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "answer", Message: text}, false)
+}
+
+// respond sends an answer to the thread that asked, wherever it is driven. With
+// edits the call is changed first.
+func respond(ctx context.Context, a *command.Program, id string, c approvals.RespondAction, edits bool) (int, error) {
+	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+		if err := view.Catchup(ctx, r.Store); err != nil {
+			return 0, err
+		}
+		at, err := view.ActionByID(ctx, r.Store, id)
+		if err != nil {
+			return 0, unknownAction(err, id)
+		}
+		c.Action = at.ID
+		if c.Decision == "allow" {
+			if err := sees(ctx, &a.Env, r.Store, at.Stream, &c, edits); err != nil {
+				return 0, err
+			}
+		}
+		what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
+		if c.Args != nil {
+			what += " with other arguments"
+		}
+		res, err := approvals.Respond(ctx, r.Call("respond_action"), &c)
+		if belay.CodeOf(err) == belay.CodeConflict {
+			showAgain(ctx, &a.Env, r.Store, at.Stream, at.ID)
+		}
+		if err != nil {
+			return 0, err
+		}
+		return a.Tell(ctx, r, res, what)
+	})
+}
+
+// sees shows what is about to be allowed and binds the answer to exactly that:
+// to the version that was named, or to the one that is shown here.
+func sees(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamID, c *approvals.RespondAction, edits bool) error {
+	req, err := command.RequestOf(ctx, st, stream, c.Action)
+	if req == nil || err != nil {
+		return err // it doesn't wait any more: the thread says its outcome
+	}
+	if c.Version != "" && c.Version != req.Version {
+		req.Show(e)
+		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.Version).At(string(c.Action)).
+			WithHint("look at it as it is, then: %s", req.Commands()[0])
+	}
+	c.Version = req.Version
+	req.Show(e)
+	if edits && req.Call == "" {
+		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
+	}
+	if edits {
+		args, err := e.Edit(ctx, req.Args)
+		if err != nil {
+			return err
+		}
+		if err := c.Change(args); err != nil {
+			return err
+		}
+	}
+	if c.Args != nil && !e.JSON && req.Call != "" {
+		fmt.Fprintf(e.Err, "changed to: %s\n", story.Call(req.Tool, c.Args.JSON()))
+	}
+	return nil
+}
+
+// showAgain shows a request that has changed meanwhile, if it still waits.
+func showAgain(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamID, id belay.ActionID) {
+	if req, err := command.RequestOf(ctx, st, stream, id); err == nil && req != nil {
+		req.Show(e)
+	}
+}
+
+func unknownAction(err error, id string) error {
+	if belay.CodeOf(err) != belay.CodeNotFound {
+		return err
+	}
+	return belay.Errorf(belay.CodeUnknownAction, "nothing in this store waits, or waited, under this id").At(id).
+		WithHint("belay sessions list --all, then belay sessions show ID")
+}

@@ -1,0 +1,95 @@
+package permission
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/policies"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config/rulefile"
+)
+
+// ruleFiles are files of rules that a command takes in place of those that
+// count.
+type ruleFiles struct {
+	Rules []string `placeholder:"FILE" sep:"none" help:"Rules to judge by in place of your own files; the others count as ever."`
+	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files --rules replaces: user, workspace or admin."`
+}
+
+// read reads them.
+func (f ruleFiles) read(a *command.Program) (rulefile.Instead, error) {
+	return a.Environment().NamedRules(f.Rules, f.As)
+}
+
+// rulesHere are the files to look at: those that were named, or all that count
+// in this workspace, which is also returned.
+func rulesHere(ctx context.Context, a *command.Program, files []string, as policies.Tier) (*rulefile.Layers, *command.Place, error) {
+	p, err := a.PlaceHere(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	if len(files) > 0 {
+		l := &rulefile.Layers{}
+		named, err := a.Environment().NamedRules(files, as)
+		if err == nil {
+			err = l.Place(named)
+		}
+		return l, p, err
+	}
+	a.SayIgnored(p.IgnoredRules())
+	l, err := p.RuleFiles()
+	return l, p, err
+}
+
+type policyTestCmd struct {
+	Files []string `arg:"" optional:"" name:"file" help:"Files of rules; without any, those that count in this workspace."`
+	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files they are: user, workspace or admin."`
+}
+
+// triedExample is one example, as JSON.
+type triedExample struct {
+	Rule    string `json:"rule"`
+	Where   string `json:"where,omitempty"`
+	Example string `json:"example"`
+	Want    string `json:"want"` // match, no match
+	OK      bool   `json:"ok"`
+}
+
+func (c *policyTestCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	l, p, err := rulesHere(ctx, a, c.Files, c.As)
+	if err != nil {
+		return 0, err
+	}
+	sum, err := policies.Test(l.Document(p.Groups()))
+	if err != nil {
+		return 0, err
+	}
+	for _, t := range sum.Results {
+		printTried(&a.Env, t)
+	}
+	if a.JSON {
+		a.PrintJSON(sum)
+	} else {
+		fmt.Fprintf(a.Out, "%s of %s: %d failed; %d without an example\n", term.Plural(sum.Examples, "example"), term.Plural(sum.Rules, "rule"), sum.Failed, sum.Without)
+	}
+	if sum.Failed > 0 {
+		return belay.ExitFailed, nil
+	}
+	return belay.ExitOK, nil
+}
+
+func printTried(e *term.Env, t policies.ExampleResult) {
+	x := triedExample{Rule: t.Rule, Where: t.Where, Example: t.Example, Want: "match", OK: t.OK()}
+	if !t.Want {
+		x.Want = "no match"
+	}
+	if e.JSON {
+		e.PrintJSON(x)
+		return
+	}
+	what := map[bool]string{true: "ok    ", false: "FAILED"}[x.OK]
+	says := map[bool]string{true: "speaks of", false: "doesn't speak of"}[t.Speaks]
+	fmt.Fprintf(e.Out, "%s  %s: %s %s %s\n", what, term.Line(x.Where), term.Line(t.Rule), says, term.Line(t.Example))
+}

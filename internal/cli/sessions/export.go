@@ -1,0 +1,117 @@
+package sessions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/transfer"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/lib/files"
+)
+
+type ExportCmd struct {
+	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	Last   bool   `short:"l" help:"The last session of this workspace."`
+	Format string `enum:"bundle,transcript,events,snapshot" default:"bundle" help:"bundle: everything, for belay import. transcript: its messages. events, snapshot: the standard's."`
+	Output string `short:"o" placeholder:"FILE" help:"Where to write; - is standard output. A bundle goes to ID.belay by default, the rest to standard output."`
+	Force  bool   `help:"Replace a file that is there."`
+}
+
+// exported is what was written, as JSON.
+type exported struct {
+	Session belay.SessionID `json:"session"`
+	Format  string          `json:"format"`
+	File    string          `json:"file"`
+	Size    int64           `json:"size"`
+	Facts   int64           `json:"facts,omitempty"`
+	Content int             `json:"content,omitempty"` // pieces
+	Waiting int64           `json:"waiting,omitempty"` // commands that no fact answers yet
+	Missing int             `json:"missing,omitempty"` // content that is kept no more
+	Expired int             `json:"expired,omitempty"` // outputs that expired, according to facts
+}
+
+func (c *ExportCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	if (c.ID == "") != c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")
+	}
+	st, err := a.Open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	id, err := a.SessionID(ctx, st, c.ID, c.Last)
+	if err != nil {
+		return 0, err
+	}
+	x, err := transfer.Prepare(ctx, st, id, c.Format)
+	if err != nil {
+		return 0, err
+	}
+	if c.Output == "" && c.Format == "bundle" {
+		c.Output = string(id) + transfer.Extension
+	}
+	switch {
+	case c.Output != "" && c.Output != "-":
+		return belay.ExitOK, c.write(ctx, a, id, x)
+	case c.Format == transfer.Bundle && a.IsTerminal(a.Out):
+		return 0, belay.Errorf(belay.CodeUsage, "a bundle is no text for a terminal").At("--output").WithHint("-o FILE")
+	}
+	return belay.ExitOK, x.Write(ctx, a.Out)
+}
+
+// write puts an export into a file.
+func (c *ExportCmd) write(ctx context.Context, a *command.Program, id belay.SessionID, x *transfer.Export) error {
+	path := a.Environment().Abs(c.Output)
+	if _, err := os.Lstat(path); !c.Force && !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeExists, "the file is there already").At(c.Output).WithHint("--force replaces it, -o FILE names another")
+	}
+	n := &counter{point: a.Point}
+	err := files.WriteWhole(files.System{}, path, func(out io.Writer) error { return x.Write(ctx, io.MultiWriter(out, n)) })
+	if err != nil {
+		return err
+	}
+	printExported(&a.Env, exported{id, c.Format, path, n.n, x.Facts, x.Content, x.Waiting, x.Missing, x.Expired})
+	return nil
+}
+
+func printExported(e *term.Env, x exported) {
+	if e.JSON {
+		e.PrintJSON(x)
+		return
+	}
+	fmt.Fprintf(e.Out, "%s\n", term.Line(x.File))
+	fmt.Fprintf(e.Err, "%s of %s, %s bytes", x.Format, x.Session, term.Count(x.Size))
+	if x.Format == "bundle" {
+		fmt.Fprintf(e.Err, ": %s, %s of content", term.Plural(int(x.Facts), "fact"), term.Plural(x.Content, "piece"))
+	}
+	fmt.Fprintln(e.Err)
+	if x.Waiting > 0 {
+		fmt.Fprintf(e.Err, "%s not handled yet, and in it\n", term.Plural(int(x.Waiting), "command"))
+	}
+	if x.Expired > 0 {
+		fmt.Fprintf(e.Err, "%s expired: not in it\n", term.Plural(x.Expired, "output"))
+	}
+	if x.Missing > 0 {
+		fmt.Fprintf(e.Err, "%s named by facts and kept no more: not in it\n", term.Plural(x.Missing, "content"))
+	}
+}
+
+// counter counts what passes and reports it, for crash tests.
+type counter struct {
+	n     int64
+	point func(string)
+}
+
+func (c *counter) Write(p []byte) (int, error) {
+	c.n += int64(len(p))
+	if c.point != nil {
+		c.point("export/write")
+	}
+	return len(p), nil
+}

@@ -1,0 +1,90 @@
+package sessions
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/cli/command"
+)
+
+type RenameCmd struct {
+	ID    string   `arg:"" help:"The session, or the beginning of its id."`
+	Title []string `arg:"" help:"What lists call it."`
+}
+
+func (c *RenameCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	title := strings.TrimSpace(strings.Join(c.Title, " "))
+	if title == "" {
+		return 0, belay.Errorf(belay.CodeUsage, "the title is empty").WithHint("belay sessions rename %s TEXT", c.ID)
+	}
+	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Title: title}, "renamed")
+}
+
+type TagCmd struct {
+	ID   string   `arg:"" help:"The session, or the beginning of its id."`
+	Tags []string `arg:"" help:"The tags: a word each."`
+}
+
+func (c *TagCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Tag: c.Tags}, "tagged")
+}
+
+type UntagCmd struct {
+	ID   string   `arg:"" help:"The session, or the beginning of its id."`
+	Tags []string `arg:"" help:"The tags."`
+}
+
+func (c *UntagCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Untag: c.Tags}, "untagged")
+}
+
+type ArchiveCmd struct {
+	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+}
+
+func (c *ArchiveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	yes := true
+	return label(ctx, a, c.ID, sessions.LabelSession{Archived: &yes}, "archived")
+}
+
+type UnarchiveCmd struct {
+	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+}
+
+func (c *UnarchiveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return label(ctx, a, c.ID, sessions.LabelSession{Archived: new(bool)}, "unarchived")
+}
+
+// label brings sessions a command about their place in lists. All are found
+// before the first is changed.
+func label(ctx context.Context, a *command.Program, names []string, in sessions.LabelSession, done string) (int, error) {
+	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+		var ids []belay.SessionID
+		for _, name := range names {
+			s, err := app.FindSession(ctx, r.Store, name)
+			if err != nil {
+				return 0, err
+			}
+			ids = append(ids, s.ID)
+		}
+		for _, id := range ids {
+			in.Session = id
+			res, err := sessions.Label(ctx, r.Call("label_session"), &in)
+			switch {
+			case err != nil:
+				return 0, err
+			case a.JSON:
+				a.PrintJSON(command.Outcome{Session: id, Result: done, Pending: res.Status == app.Accepted})
+			case res.Status == app.Accepted:
+				fmt.Fprintf(a.Out, "%s: accepted, not yet handled\n", id)
+			default:
+				fmt.Fprintf(a.Out, "%s %s\n", done, id)
+			}
+		}
+		return belay.ExitOK, nil
+	})
+}

@@ -1,0 +1,166 @@
+// Package sessions has the commands that show sessions and their programs, move them
+// between stores, label, fork and delete them.
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/turns"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+)
+
+type ListCmd struct {
+	All      bool     `short:"a" help:"The sessions of all workspaces."`
+	Tag      []string `placeholder:"TAG" help:"Only sessions with this tag; repeated, with all of them."`
+	Archived bool     `help:"The archived sessions."`
+}
+
+func (c *ListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	f := view.Filter{Tags: c.Tag, Archived: &c.Archived}
+	if !c.All {
+		ws, err := a.WorkspaceDir()
+		if err != nil {
+			return 0, err
+		}
+		f.Workspace = ws
+	}
+	dir, err := a.StoreDir()
+	if err != nil {
+		return 0, err
+	}
+	if !a.Build.HasStore(dir) {
+		return noSessions(&a.Env, c.All)
+	}
+	st, err := a.Open(ctx, false)
+	if err != nil {
+		return 0, err
+	}
+	defer st.Close()
+	all, err := app.ListSessions(ctx, st, f)
+	if err != nil {
+		return 0, err
+	}
+	if len(all) == 0 {
+		return noSessions(&a.Env, c.All)
+	}
+	heads := "SESSION\tSTATUS\tCHANGED\tTITLE"
+	if c.All {
+		heads += "\tWORKSPACE"
+	}
+	return term.PrintRows(&a.Env, all, "", heads, func(s view.Session) []any {
+		cells := []any{s.ID, term.StatusOf(s), term.Ago(a.Now().Sub(s.Updated)) + " ago", term.Short(s.Title, 60) + term.TagsOf(s)}
+		if c.All {
+			cells = append(cells, term.Line(s.Workspace))
+		}
+		return cells
+	})
+}
+
+func noSessions(e *term.Env, all bool) (int, error) {
+	if !e.JSON {
+		where := "in this workspace (--all lists every workspace)"
+		if all {
+			where = "in this store"
+		}
+		fmt.Fprintf(e.Err, "no sessions %s; belay run TEXT starts one\n", where)
+	}
+	return belay.ExitOK, nil
+}
+
+type ShowCmd struct {
+	ID    string `arg:"" help:"The session, or the beginning of its id."`
+	Turns bool   `short:"t" help:"Its turns, numbered."`
+}
+
+// shown is a session and its driver, as JSON.
+type shown struct {
+	view.Session
+	Owner *store.Owner   `json:"owner,omitempty"`
+	Turns []app.PastTurn `json:"turns,omitempty"` // asked for with --turns
+}
+
+func (c *ShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
+	s, err := app.FindSession(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	owner, err := st.OwnerOf(ctx, s.ID)
+	if err != nil {
+		return 0, err
+	}
+	var turns []app.PastTurn
+	if c.Turns && len(s.Threads) > 0 {
+		if turns, err = app.LoadPast(ctx, st, s.Threads[len(s.Threads)-1].ID); err != nil {
+			return 0, err
+		}
+	}
+	if a.JSON {
+		a.PrintJSON(shown{s, owner, turns})
+		return belay.ExitOK, nil
+	}
+	waits := make([]*term.Question, len(s.Actions))
+	for i, o := range s.Actions {
+		if waits[i], err = command.RequestOf(ctx, st, o.Stream, o.ID); err != nil {
+			return 0, err
+		}
+	}
+	state, err := app.StateOf(ctx, st, s.ID)
+	if err != nil {
+		return 0, err
+	}
+	term.PrintSession(&a.Env, s, cmp.Or(state.Settings.Shell, &belay.Shell{Path: "/bin/sh"}), owner, waits, a.ServerURL())
+	return belay.ExitOK, showTurns(&a.Env, turns)
+}
+
+// showTurns lists the turns that are in force.
+func showTurns(e *term.Env, turns []app.PastTurn) error {
+	if len(turns) == 0 {
+		return nil
+	}
+	fmt.Fprintln(e.Out)
+	return term.WriteTable(e.Out, turns, "TURN\tEND\tASKED\tID", func(p app.PastTurn) []any {
+		end := string(p.Outcome)
+		switch {
+		case p.Copied:
+			end = "copied"
+		case !p.Ended:
+			end = "not ended"
+		}
+		return []any{p.Number, end, term.Short(p.Text, 60), p.ID}
+	})
+}
+
+type InterruptCmd struct {
+	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	Last   bool   `short:"l" help:"The last session of this workspace."`
+	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+func (c *InterruptCmd) Order(ctx context.Context, a *command.Program, r *command.Runtime) (int, error) {
+	if (c.ID == "") != c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
+	}
+	id, err := a.SessionID(ctx, r.Store, c.ID, c.Last)
+	if err != nil {
+		return 0, err
+	}
+	s, err := app.StateOf(ctx, r.Store, id)
+	if err != nil {
+		return 0, err
+	}
+	if len(s.Threads) == 0 {
+		return 0, belay.Errorf(belay.CodeBadState, "no turn is running").At(string(id)).WithHint("belay sessions show %s", id)
+	}
+	res, err := turns.Interrupt(ctx, r.Call("interrupt_turn"), &turns.InterruptTurn{Session: id, Reason: c.Reason})
+	if err != nil {
+		return 0, err
+	}
+	return a.Tell(ctx, r, res, "interrupted")
+}

@@ -1,0 +1,354 @@
+package work
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"syscall"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// turnRun is one turn of a session that this process sees through.
+type turnRun struct {
+	*command.Runtime
+	a         *command.Program
+	session   belay.SessionID
+	thread    belay.ThreadID
+	turn      belay.TurnID
+	workspace string
+	approvals belay.Approvals
+	from      store.Position // what was there before
+	watch     *term.Follower
+	said      []string                    // what is shown first
+	release   func() error                // gives the session back; nil when it isn't owned yet
+	founded   bool                        // the session begins with this turn, and nothing of it happened yet
+	single    bool                        // the turn is one call of a person
+	strict    bool                        // a denied call is an exit code of its own
+	queue     belay.QueueMode             // what becomes of the task if the session is busy; empty: it isn't
+	join      func(context.Context) error // tries to become the driver of a session that another process drives
+	guest     bool                        // another process drove the session when this one came
+	abandoned bool                        // left at once: what runs still uses the store
+}
+
+// close gives back what the process has; a process that leaves at once is
+// given back by the system.
+func (w *turnRun) close() {
+	if w.abandoned {
+		return
+	}
+	if w.release != nil {
+		w.release() //nolint:errcheck // closing the store gives back what is left
+	}
+	w.Runtime.Close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
+}
+
+// newWork wires a process that will drive one session.
+func newWork(a *command.Program, st store.Store) (*turnRun, error) {
+	w := &turnRun{a: a}
+	w.watch = term.NewFollower(&a.Env)
+	r, err := a.Runtime(st, w.watch.Flow, w.watch.Recorded)
+	if err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	w.Runtime = r
+	return w, nil
+}
+
+// begin makes a session and gives it its first task, in a worktree of its own if
+// apart is set. Both are accepted before anything is driven; the session's
+// driver handles them in order.
+func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings, t Task, apart bool) error {
+	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
+	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
+	w.workspace = ws
+	create := belay.CreateSession{Workspace: ws, Title: string(w.Scrub([]byte(title))), Settings: c.Settings}
+	if !apart {
+		if begun, err := w.found(ctx, create, c, t); begun || err != nil {
+			return err
+		}
+	}
+	var err error
+	if w.from, err = w.Store.End(ctx); err != nil {
+		return err
+	}
+	before := []belay.Order{w.a.Order(w.session, w.session.Stream(), create)}
+	if apart {
+		if err := w.inWorktree(ctx, ws, create); err != nil {
+			return err
+		}
+		before = nil
+	}
+	use, draft, err := w.claim(ctx, c, nil)
+	if err != nil {
+		return err
+	}
+	before = append(before, w.a.Order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
+	rules, err := w.KeepRules(ctx, c, draft)
+	if err != nil {
+		return err
+	}
+	return w.enqueue(ctx, c, t, rules, before)
+}
+
+// found is begin in one transaction, with the claim. false: that can't be, and
+// nothing was written.
+func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c config.Settings, t Task) (bool, error) {
+	p, err := w.a.At(ctx, w.workspace)
+	if err != nil {
+		return false, err
+	}
+	d, err := w.Draft(p, w.a.Principal(), c)
+	if err != nil {
+		return false, err
+	}
+	ref, err := w.KeepRules(ctx, c, d)
+	if err != nil {
+		return false, err
+	}
+	submit, err := w.submission(ctx, c, t, ref)
+	if err != nil {
+		return false, err
+	}
+	use, changes := belay.WorkspaceUse{}, ""
+	if d.Rules.MayChange(nil) {
+		use, changes = mayChange(c), config.RepositoryOf(w.workspace)
+	}
+	begin := func() (*app.Begun, error) {
+		to := func(c belay.Command) belay.Order { return w.a.Order(w.session, w.session.Stream(), c) }
+		claim := store.Claim{Keep: app.Lease, Writes: changes, Shared: c.Share && changes != ""}
+		return w.Engine.Begin(ctx, claim, to(create), to(belay.UseWorkspace{Use: &use}), to(submit))
+	}
+	f, err := begin()
+	if other, ok := errors.AsType[*store.WriterError](err); ok {
+		w.sayReadsOnly(&other.Writer)
+		use, changes = belay.WorkspaceUse{Use: belay.UseReader, Writer: other.Writer.Session, Path: other.Writer.Path}, ""
+		f, err = begin()
+	}
+	if f == nil || err != nil {
+		return false, err
+	}
+	w.from, w.release, w.founded = f.From, f.Release, true
+	return true, nil
+}
+
+// submit puts a task into the inbox of a session that there is.
+func (w *turnRun) submit(ctx context.Context, c config.Settings, t Task) error {
+	rules, err := w.Rules(ctx, c, w.workspace)
+	if err != nil {
+		return err
+	}
+	return w.enqueue(ctx, c, t, rules, nil)
+}
+
+// enqueue puts a task into the session's inbox, after the orders given.
+func (w *turnRun) enqueue(ctx context.Context, c config.Settings, t Task, rules belay.Ref, before []belay.Order) error {
+	submit, err := w.submission(ctx, c, t, rules)
+	if err != nil {
+		return err
+	}
+	return w.Store.Enqueue(ctx, append(before, w.a.Order(w.session, w.session.Stream(), submit))...)
+}
+
+// submission is the command that gives the session a task.
+func (w *turnRun) submission(ctx context.Context, c config.Settings, t Task, rules belay.Ref) (belay.SubmitWork, error) {
+	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+	w.approvals = c.Approvals
+	content, err := w.content(ctx, t)
+	return belay.SubmitWork{
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue,
+	}, err
+}
+
+// maxInline is how much of a task a fact holds itself, in bytes.
+const maxInline = 4 << 10
+
+// content is a task without secrets: in a blob when it is long, and what is
+// attached always. What isn't text is kept as it is.
+func (w *turnRun) content(ctx context.Context, t Task) (belay.Content, error) {
+	clean := w.Scrub([]byte(t.Text))
+	c := belay.Content{Text: string(clean)}
+	if len(clean) > maxInline {
+		ref, err := w.Store.Put(ctx, clean, "text/plain")
+		if err != nil {
+			return c, err
+		}
+		c = belay.Content{Text: term.Short(string(clean), 200), Ref: &ref}
+	}
+	for _, f := range t.Attached {
+		b := f.Content
+		if f.IsText() {
+			b = w.Scrub(b)
+		}
+		ref, err := w.Store.Put(ctx, b, f.Media)
+		if err != nil {
+			return c, err
+		}
+		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.Scrub([]byte(f.Name))), maxName), Ref: ref})
+	}
+	return c, nil
+}
+
+// maxName is how much of an attachment's name is recorded, in bytes.
+const maxName = 200
+
+// update records settings that differ from the session's.
+func (w *turnRun) update(ctx context.Context, s *app.SessionState, c config.Settings) error {
+	if same(s.Settings, c.Settings) {
+		return nil
+	}
+	return w.Store.Enqueue(ctx, w.a.Order(w.session, w.session.Stream(), belay.UpdateSession{Settings: c.Settings}))
+}
+
+func same(a, b belay.Settings) bool {
+	x, _ := json.Marshal(a)
+	y, _ := json.Marshal(b)
+	return string(x) == string(y)
+}
+
+// state is the thread as its facts say, or nil when it isn't open.
+func (w *turnRun) state(ctx context.Context) (*app.ThreadState, error) {
+	if w.thread == "" {
+		return nil, nil
+	}
+	return app.LoadThread(ctx, w.Store, w.thread.Stream())
+}
+
+// unfinished reports whether a turn of the thread hasn't ended, or work waits.
+func (w *turnRun) unfinished(ctx context.Context) bool {
+	if rows, err := w.Store.Lanes(ctx, w.session); err == nil {
+		for _, r := range rows {
+			if r.Inbox > 0 || r.Runnable {
+				return true
+			}
+		}
+	}
+	s, err := w.state(ctx)
+	return err == nil && app.Unfinished(s)
+}
+
+// errTerminated ends the driving of a turn before it has ended.
+var errTerminated = errors.New("the process was asked to end")
+
+// see drives the session until its turn has ended or waits for an answer that
+// can't be given here, shows what happens, and returns the exit code.
+func (w *turnRun) see(ctx context.Context) (int, error) {
+	ctx, stop := context.WithCancelCause(ctx)
+	defer stop(nil)
+	w.watch.Begin(term.Followed{Log: w.Store, Questions: w, Session: w.session, Thread: w.thread, Turn: w.turn, From: w.from, Guest: w.guest, Approvals: w.approvals, Principal: w.a.Principal()},
+		stop, append([]string{"session " + string(w.session) + " in " + w.workspace}, w.said...)...)
+	if !w.founded { // before anything is driven: what happens from now on is shown as it is recorded
+		if err := w.standing(ctx); err != nil {
+			return w.conclude(ctx, err)
+		}
+	}
+	var wg sync.WaitGroup
+	ended, shown := make(chan struct{}), make(chan error, 1)
+	driven := make(chan error, 1)
+	wg.Go(func() { shown <- w.watch.Run(context.WithoutCancel(ctx), ended) })
+	wg.Go(func() { driven <- w.drive(ctx) })
+	interrupted := false
+	for {
+		select {
+		case err := <-driven:
+			close(ended)
+			err = errors.Join(err, <-shown)
+			wg.Wait()
+			w.turn = w.watch.Turn()
+			return w.conclude(ctx, err)
+		case sig := <-w.a.Signals:
+			switch {
+			case sig == syscall.SIGTERM:
+				stop(errTerminated)
+			case interrupted:
+				// At once: whatever runs is killed with this process, and the next
+				// one finds out its outcome.
+				w.abandoned = true
+				fmt.Fprintf(w.a.Err, "\nstopped at once; continue with: %s\n", w.resumeCommand())
+				return belay.ExitCancelled, nil
+			default:
+				interrupted = true
+				w.interrupt(ctx, sig)
+			}
+		}
+	}
+}
+
+// standing shows what stood before this process began: how far the turn was, and
+// the questions that wait.
+func (w *turnRun) standing(ctx context.Context) error {
+	s, err := w.state(ctx)
+	if err != nil || s == nil {
+		return err
+	}
+	if s.Turn != nil {
+		p := term.Progress{Steps: s.Turn.Steps, Tokens: s.Turn.Usage.Input + s.Turn.Usage.Output}
+		if s.Turn.Step != nil {
+			p.Step = s.Turn.Step.ID
+			for _, c := range s.Turn.Step.Calls {
+				p.Calls = append(p.Calls, event.ModelCall{ID: c.ID, Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
+			}
+		}
+		w.watch.GoOn(p)
+	}
+	if len(s.Opens()) == 0 {
+		return nil
+	}
+	open, err := openActions(ctx, w.Store, w.thread)
+	if err != nil {
+		return err
+	}
+	for _, o := range open {
+		w.watch.Asked(ctx, o.ID, o.Fact)
+	}
+	return nil
+}
+
+// Question reads a question of the thread as it stands now.
+func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*term.Question, error) {
+	return command.RequestOf(ctx, w.Store, w.thread.Stream(), id)
+}
+
+// Answer gives the thread an answer of the person at this terminal.
+func (w *turnRun) Answer(ctx context.Context, c belay.RespondAction) error {
+	_, err := w.Engine.Submit(ctx, w.a.Order(w.session, w.thread.Stream(), c))
+	return err
+}
+
+// interrupt asks the turn to end; its partial text is kept. Behind another turn it
+// is taken out, and that one continues.
+func (w *turnRun) interrupt(ctx context.Context, sig os.Signal) {
+	w.watch.Note("interrupting; again to leave at once")
+	c := belay.InterruptTurn{Reason: "interrupted at the terminal (" + sig.String() + ")"}
+	if w.queue != "" {
+		c.Turn = w.turn
+	}
+	order := w.a.Order(w.session, w.thread.Stream(), c)
+	if err := w.Store.Enqueue(ctx, order); err != nil {
+		w.watch.Note("the interrupt can't be recorded: " + err.Error())
+	}
+}
+
+// keep tells, when everything rests, whether to wait for an answer.
+func (w *turnRun) keep(ctx context.Context) func([]store.LaneRow) bool {
+	return func([]store.LaneRow) bool {
+		if w.approvals != belay.ApprovalsWait && !(w.approvals == belay.ApprovalsAsk && w.a.Interactive()) {
+			return false
+		}
+		s, err := w.state(context.WithoutCancel(ctx))
+		return err == nil && s != nil && len(s.Opens()) > 0
+	}
+}
+
+func (w *turnRun) resumeCommand() string {
+	return "belay sessions resume " + string(w.session) + w.a.StoreFlag
+}
