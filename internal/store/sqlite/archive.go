@@ -167,7 +167,6 @@ func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*layout.Strea
 
 func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*layout.Stream) (refused, broken error) {
 	chains := store.NewChains(o.r.Session)
-	run := factRun{w: w}
 	o.facts = 0
 	for f, err := range o.r.Facts {
 		if err != nil {
@@ -182,36 +181,13 @@ func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*layout.Str
 			return err, nil
 		}
 		s.Seq, s.Time, s.Hash = head.Seq, f.Row.Time, head.Hash
-		if err := run.add(s.ID, &f.Row, head.Hash); err != nil {
+		w.grown += len(f.Row.Data)
+		if _, err := w.insertEvents([]link{{s.ID, &f.Row, &head.Hash}}); err != nil {
 			return nil, err
 		}
 		o.facts++
 	}
-	if err := run.flush(); err != nil {
-		return nil, err
-	}
 	return chains.End(o.r.Heads), nil
-}
-
-// factRun collects facts that are written in one statement.
-type factRun struct {
-	w     *writer
-	links []link
-}
-
-func (r *factRun) add(stream int64, row *store.Row, hash [32]byte) error {
-	r.links = append(r.links, link{stream, row, &hash})
-	r.w.grown += len(row.Data)
-	if len(r.links) < rowsAtOnce {
-		return nil
-	}
-	return r.flush()
-}
-
-func (r *factRun) flush() error {
-	_, err := r.w.insertEvents(r.links)
-	r.links = r.links[:0]
-	return err
 }
 
 // writeInbox brings the commands back that wait for an answer. Their ids may be

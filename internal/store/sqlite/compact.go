@@ -108,13 +108,8 @@ const vacuumPages = "500"
 type vacuumOp struct{ done bool }
 
 func (v *vacuumOp) apply(w *writer) (refused, broken error) {
-	rows, err := w.rows("PRAGMA incremental_vacuum(" + vacuumPages + ")")
+	err := w.each("PRAGMA incremental_vacuum("+vacuumPages+")", nil, func(*sql.Rows) error { return nil })
 	if err != nil {
-		return nil, err
-	}
-	for rows.Next() {
-	}
-	if err := errors.Join(rows.Err(), rows.Close()); err != nil {
 		return nil, err
 	}
 	w.grown += 500 * 4096

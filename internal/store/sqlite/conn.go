@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // conn is a connection that writes, with the statements that were prepared on it.
@@ -37,9 +38,10 @@ func newConn(p *place) (*conn, error) {
 	return &conn{db: p, pool: pool, raw: raw}, nil
 }
 
-// rows runs a query that isn't worth preparing.
-func (c *conn) rows(query string, args ...any) (*sql.Rows, error) {
-	return c.raw.QueryContext(c.db.life, query, args...)
+// each runs a query that isn't worth preparing and hands over its rows.
+func (c *conn) each(query string, args []any, row func(*sql.Rows) error) error {
+	rows, err := c.raw.QueryContext(c.db.life, query, args...)
+	return layout.EachRow(rows, err, row)
 }
 
 // thoroughly runs a statement that leaves nothing of what it deletes in the file.

@@ -3,6 +3,7 @@ package sqlite
 import (
 	"cmp"
 	"context"
+	"database/sql"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -124,25 +125,20 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 
 // heads notes how the session's streams ended.
 func (b *buryOp) heads(w *writer) (refused, broken error) {
-	rows, err := w.rows("SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", string(b.session))
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err := w.each("SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", []any{string(b.session)}, func(rows *sql.Rows) error {
 		var s layout.Stream
-		if err := s.Scan(rows.Scan); belay.CodeOf(err) == belay.CodeStoreDamaged {
-			return err, nil
-		} else if err != nil {
-			return nil, err
-		}
+		err := s.Scan(rows.Scan)
 		b.g.Pending = append(b.g.Pending, s.ID)
 		if s.Seq > 0 {
 			b.g.Facts += s.Seq
 			b.g.Heads = append(b.g.Heads, store.Head{Stream: s.Name, Session: s.Session, Seq: s.Seq, Hash: s.Hash, Time: store.FromMicros(s.Time)})
 		}
+		return err
+	})
+	if belay.CodeOf(err) == belay.CodeStoreDamaged {
+		return err, nil
 	}
-	return nil, rows.Err()
+	return nil, err
 }
 
 func (b *buryOp) write(w *writer, owned, again bool) (err error) {

@@ -134,13 +134,6 @@ func (vs *viewStore) keptOf(ctx context.Context, view string) (*keptView, error)
 	return &held, nil
 }
 
-func (v *keptView) position() store.Position {
-	if v == nil {
-		return 0
-	}
-	return v.at
-}
-
 // over puts the rows of a view in memory over those of the database, in key order.
 func (v *keptView) over(saved func(yield func(string, []byte) bool)) func(yield func(string, []byte) bool) {
 	return func(yield func(string, []byte) bool) {

@@ -46,18 +46,10 @@ func (a *access) query(ctx context.Context, query string, args []any, each func(
 		return err
 	}
 	rows, err := st.QueryContext(a.life, args...)
-	if err != nil {
-		return err
+	if err = layout.EachRow(rows, err, each); err == errEnough {
+		return nil
 	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := each(rows); err == errEnough {
-			return nil
-		} else if err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return err
 }
 
 // events runs a query that selects eventColumns and takes one portion of it.

@@ -113,22 +113,17 @@ func (o *sweepOp) since(w *writer, c contents) error {
 		{"SELECT NULL, body, stream FROM inbox", nil},
 		{"SELECT NULL, CASE WHEN substr(data,1,1) IN (x'7b', x'5b') THEN data END, -1 FROM blobs WHERE id>?", []any{o.content}},
 	} {
-		rows, err := w.rows(q.query, q.args...)
-		if err != nil {
-			return err
-		}
 		var row store.Row
 		var refs, data sql.RawBytes
 		var stream int64
-		for rows.Next() {
-			if err = rows.Scan(&refs, &data, &stream); err != nil {
-				break
-			}
-			if row.Refs, row.Data = refs, data; !o.gone[stream] {
+		err := w.each(q.query, q.args, func(rows *sql.Rows) error {
+			err := rows.Scan(&refs, &data, &stream)
+			if row.Refs, row.Data = refs, data; err == nil && !o.gone[stream] {
 				row.Named(c.keep)
 			}
-		}
-		if err = errors.Join(err, rows.Err(), rows.Close()); err != nil {
+			return err
+		})
+		if err != nil {
 			return err
 		}
 	}
@@ -136,22 +131,14 @@ func (o *sweepOp) since(w *writer, c contents) error {
 }
 
 // othersRun reports whether any session has a live owner.
-func (w *writer) othersRun() (bool, error) {
-	rows, err := w.rows("SELECT " + ownerColumns + " FROM owners WHERE owner<>''")
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+func (w *writer) othersRun() (busy bool, err error) {
+	err = w.each("SELECT "+ownerColumns+" FROM owners WHERE owner<>''", nil, func(rows *sql.Rows) error {
 		var r ownerRow
-		if err := rows.Scan(r.into()...); err != nil {
-			return false, err
-		}
-		if r.live(w.now(), w.db.o.Alive) {
-			return true, nil
-		}
-	}
-	return false, rows.Err()
+		err := rows.Scan(r.into()...)
+		busy = busy || err == nil && r.live(w.now(), w.db.o.Alive)
+		return err
+	})
+	return busy, err
 }
 
 // drop removes one content that was put before a time, or at any if that is zero.

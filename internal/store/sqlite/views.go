@@ -69,8 +69,12 @@ func (v *viewOp) write(w *writer, id int64) (err error) {
 
 // ViewPosition is how far a view is folded.
 func (vs *viewStore) ViewPosition(ctx context.Context, view string) (at store.Position, err error) {
-	if v, err := vs.keptOf(ctx, view); v != nil || err != nil {
-		return v.position(), err
+	v, err := vs.keptOf(ctx, view)
+	if err != nil {
+		return 0, err
+	}
+	if v != nil {
+		return v.at, nil
 	}
 	return vs.savedPosition(ctx, view)
 }

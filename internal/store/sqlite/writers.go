@@ -89,21 +89,15 @@ func (h *heads) readClaims() (read bool, err error) {
 	if h.writers != nil {
 		return false, nil
 	}
-	rows, err := h.rows("SELECT session, epoch, path FROM writers")
-	if err != nil {
-		return false, err
-	}
-	defer rows.Close()
 	claims := map[belay.SessionID]writerClaim{}
-	for rows.Next() {
+	err = h.each("SELECT session, epoch, path FROM writers", nil, func(rows *sql.Rows) error {
 		var session belay.SessionID
 		var claim writerClaim
-		if err := rows.Scan(&session, &claim.epoch, &claim.path); err != nil {
-			return false, err
-		}
+		err := rows.Scan(&session, &claim.epoch, &claim.path)
 		claims[session] = claim
-	}
-	if err := rows.Err(); err != nil {
+		return err
+	})
+	if err != nil {
 		return false, err
 	}
 	h.writers = claims

@@ -28,8 +28,9 @@ type builder struct {
 	stopped bool
 
 	turn    int
-	spoke   bool // a task was given, or the model said something
-	calls   int  // so far, for their names
+	task    belay.TurnID // of the lines of one of our own files, the last one
+	spoke   bool         // a task was given, or the model said something
+	calls   int          // so far, for their names
 	answer  *answer
 	results map[string]belay.ToolResult // of the open answer, by the file's id
 	seen    map[string]bool             // the file's ids of all calls

@@ -85,7 +85,13 @@ func (c *Conversation) openClaude() error {
 	if nodes = c.withoutSub(nodes); !c.chooseClaude(nodes) {
 		return bad(0, "it has no conversation")
 	}
-	c.play = func(b *builder) error { return c.playClaude(b, nodes) }
+	var chosen []span
+	for _, n := range nodes {
+		if n.on && n.role != "" {
+			chosen = append(chosen, n.span)
+		}
+	}
+	plays(c, chosen, claudeSaid)
 	return nil
 }
 
@@ -212,25 +218,12 @@ func (c *Conversation) chooseClaude(nodes []claudeNode) bool {
 	return true
 }
 
-func (c *Conversation) playClaude(b *builder, nodes []claudeNode) error {
-	for _, n := range nodes {
-		if b.stopped {
-			return nil
-		}
-		if !n.on || n.role == "" {
-			continue
-		}
-		var l claudeLine
-		if err := c.file.read(n.span, &l); err != nil {
-			return err
-		}
-		if n.role == "assistant" {
-			b.model(l.Time.Time, l.Message.ID, claudeAnswer(b, &l, n.number), n.number)
-		} else {
-			claudeUser(b, &l, n.number)
-		}
+func claudeSaid(b *builder, l *claudeLine, line int) {
+	if l.Type == "assistant" {
+		b.model(l.Time.Time, l.Message.ID, claudeAnswer(b, l, line), line)
+	} else {
+		claudeUser(b, l, line)
 	}
-	return nil
 }
 
 func claudeAnswer(b *builder, l *claudeLine, line int) (parts []Part) {

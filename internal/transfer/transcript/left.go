@@ -42,23 +42,17 @@ type left struct {
 }
 
 func (l *left) add(what string, line int) {
+	if l.by == nil {
+		l.by = map[string]*Loss{}
+	}
+	if l.by[what] == nil && len(l.by) >= maxKinds {
+		what = "something else"
+	}
 	loss := l.by[what]
 	if loss == nil {
-		if l.by == nil {
-			l.by = map[string]*Loss{}
-		}
-		if len(l.by) >= maxKinds {
-			what = "something else"
-			if loss = l.by[what]; loss == nil {
-				loss = &Loss{What: what}
-			}
-		} else {
-			loss = &Loss{What: what}
-		}
-		if l.by[what] == nil {
-			l.by[what] = loss
-			l.order = append(l.order, what)
-		}
+		loss = &Loss{What: what}
+		l.by[what] = loss
+		l.order = append(l.order, what)
 	}
 	if loss.Count++; len(loss.Lines) < shownLines && line > 0 {
 		loss.Lines = append(loss.Lines, line)

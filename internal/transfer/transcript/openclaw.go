@@ -3,6 +3,7 @@ package transcript
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -103,7 +104,7 @@ func (c *Conversation) openOpenClaw() error {
 		return bad(0, "it has no conversation")
 	}
 	chosen, err := c.chooseOpenClaw(nodes, version)
-	c.play = func(b *builder) error { return c.playOpenClaw(b, chosen) }
+	plays(c, chosen, clawEntrySaid)
 	return err
 }
 
@@ -119,10 +120,9 @@ func (c *Conversation) aboutOpenClaw(e *clawEntry) {
 }
 
 // chooseOpenClaw is the entries that the model would be given, in order.
-func (c *Conversation) chooseOpenClaw(nodes []clawNode, version int) ([]clawNode, error) {
+func (c *Conversation) chooseOpenClaw(nodes []clawNode, version int) (chosen []span, err error) {
 	path := nodes[1:]
 	if version > 1 {
-		var err error
 		if path, err = c.branch(nodes); err != nil {
 			return nil, err
 		}
@@ -134,7 +134,7 @@ func (c *Conversation) chooseOpenClaw(nodes []clawNode, version int) ([]clawNode
 		}
 	}
 	if last < 0 {
-		return path, nil
+		return spans(path), nil
 	}
 	compaction, from := path[last], last
 	for i, n := range path[:last] {
@@ -149,8 +149,7 @@ func (c *Conversation) chooseOpenClaw(nodes []clawNode, version int) ([]clawNode
 			c.left.add("message before the last compaction; its summary is there", n.number)
 		}
 	}
-	out := append([]clawNode{compaction}, path[from:last]...)
-	return append(out, path[last+1:]...), nil
+	return spans([]clawNode{compaction}, path[from:last], path[last+1:]), nil
 }
 
 // branch walks from the last entry to the first.
@@ -187,41 +186,31 @@ func (c *Conversation) branch(nodes []clawNode) ([]clawNode, error) {
 			c.left.add("message of another branch", n.number)
 		}
 	}
-	for i, j := 0, len(path)-1; i < j; i, j = i+1, j-1 {
-		path[i], path[j] = path[j], path[i]
-	}
+	slices.Reverse(path)
 	return path, nil
 }
 
-func (c *Conversation) playOpenClaw(b *builder, path []clawNode) error {
-	for _, n := range path {
-		if b.stopped {
-			return nil
-		}
-		switch n.kind {
-		case "message", "custom_message", "compaction", "branch_summary":
-		case "session_info", "session":
-			continue
-		default:
-			b.left.add("entry of type "+kind(n.kind), n.number)
-			continue
-		}
-		var e clawEntry
-		if err := c.file.read(n.span, &e); err != nil {
-			return err
-		}
-		switch n.kind {
-		case "message":
-			clawSaid(b, &e, n.number)
-		case "custom_message":
-			b.user(e.Time.Time, clawParts(b, e.Content, n.number), false)
-		case "compaction":
-			b.user(e.Time.Time, []Part{{Text: "The conversation before this was summarised:\n\n" + e.Summary}}, false)
-		case "branch_summary":
-			b.user(e.Time.Time, []Part{{Text: "Another way was tried from here and left. Its summary:\n\n" + e.Summary}}, false)
-		}
+func spans(parts ...[]clawNode) (out []span) {
+	for _, n := range slices.Concat(parts...) {
+		out = append(out, n.span)
 	}
-	return nil
+	return out
+}
+
+func clawEntrySaid(b *builder, e *clawEntry, line int) {
+	switch e.Type {
+	case "message":
+		clawSaid(b, e, line)
+	case "custom_message":
+		b.user(e.Time.Time, clawParts(b, e.Content, line), false)
+	case "compaction":
+		b.user(e.Time.Time, []Part{{Text: "The conversation before this was summarised:\n\n" + e.Summary}}, false)
+	case "branch_summary":
+		b.user(e.Time.Time, []Part{{Text: "Another way was tried from here and left. Its summary:\n\n" + e.Summary}}, false)
+	case "session_info", "session":
+	default:
+		b.left.add("entry of type "+kind(e.Type), line)
+	}
 }
 
 func clawSaid(b *builder, e *clawEntry, line int) {

@@ -105,7 +105,7 @@ func (c *Conversation) openOwn() error {
 		}
 		chosen = append(chosen, p.span)
 	}
-	c.play = func(b *builder) error { return c.playOwn(b, chosen) }
+	plays(c, chosen, ownSaid)
 	return nil
 }
 
@@ -125,30 +125,19 @@ func (c *Conversation) ownHeader(at span, raw []byte) error {
 	return nil
 }
 
-func (c *Conversation) playOwn(b *builder, chosen []span) error {
-	turn := belay.TurnID("")
-	for _, at := range chosen {
-		if b.stopped {
-			return nil
-		}
-		var l Line
-		if err := c.file.read(at, &l); err != nil {
-			return err
-		}
-		parts := ownParts(b, &l, at.number)
-		switch l.Role {
-		case belay.RoleUser:
-			b.user(l.Time, parts, l.Turn != turn)
-			turn = l.Turn
-		case belay.RoleAssistant:
-			b.model(l.Time, "", parts, at.number)
-		case belay.RoleTool: // what remains are remarks of the runtime after the results
-			b.user(l.Time, parts, false)
-		default:
-			b.left.add("message of role "+kind(string(l.Role)), at.number)
-		}
+func ownSaid(b *builder, l *Line, line int) {
+	parts := ownParts(b, l, line)
+	switch l.Role {
+	case belay.RoleUser:
+		b.user(l.Time, parts, l.Turn != b.task)
+		b.task = l.Turn
+	case belay.RoleAssistant:
+		b.model(l.Time, "", parts, line)
+	case belay.RoleTool: // what remains are remarks of the runtime after the results
+		b.user(l.Time, parts, false)
+	default:
+		b.left.add("message of role "+kind(string(l.Role)), line)
 	}
-	return nil
 }
 
 // ownParts takes a message's results and returns the rest of it.

@@ -90,6 +90,23 @@ func Open(ctx context.Context, file io.ReaderAt, size int64, f Format) (*Convers
 	return c, nil
 }
 
+// plays makes the conversation of lines, which are read again for what they say.
+func plays[L any](c *Conversation, chosen []span, say func(b *builder, l *L, line int)) {
+	c.play = func(b *builder) error {
+		for _, at := range chosen {
+			if b.stopped {
+				return nil
+			}
+			var l L
+			if err := c.file.read(at, &l); err != nil {
+				return err
+			}
+			say(b, &l, at.number)
+		}
+		return nil
+	}
+}
+
 // Messages yields the conversation. Calls get the ids that name gives them, by
 // their number.
 func (c *Conversation) Messages(name func(call int) belay.CallID) iter.Seq2[Message, error] {

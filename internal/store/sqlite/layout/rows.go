@@ -1,12 +1,27 @@
 package layout
 
 import (
+	"database/sql"
 	"encoding/binary"
 	"hash/crc32"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 )
+
+// EachRow hands over the rows of a query and closes it.
+func EachRow(rows *sql.Rows, err error, each func(*sql.Rows) error) error {
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		if err := each(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
 
 // StreamColumns are what Stream.Scan reads.
 const StreamColumns = "id, name, session, seq, time, hash, runnable, wake, sum"

@@ -83,18 +83,13 @@ func schemaOf(ctx context.Context, q interface {
 	QueryContext(context.Context, string, ...any) (*sql.Rows, error)
 }) (schema []schemaRow, err error) {
 	rows, err := q.QueryContext(ctx, "SELECT type, name, tbl_name, coalesce(sql,'') FROM sqlite_schema ORDER BY type, name, tbl_name LIMIT 1000")
-	if err != nil {
-		return nil, err
-	}
-	defer rows.Close()
-	for rows.Next() {
+	err = layout.EachRow(rows, err, func(rows *sql.Rows) error {
 		var r schemaRow
-		if err := rows.Scan(&r.kind, &r.name, &r.table, &r.text); err != nil {
-			return schema, err
-		}
+		err := rows.Scan(&r.kind, &r.name, &r.table, &r.text)
 		schema = append(schema, r)
-	}
-	return schema, rows.Err()
+		return err
+	})
+	return schema, err
 }
 
 // expected is the schema that the migrations up to a version make.

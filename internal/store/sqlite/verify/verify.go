@@ -179,16 +179,7 @@ func (v *verification) step(ctx context.Context, place string, run func() error)
 // each runs a query and hands over its rows.
 func (v *verification) each(ctx context.Context, query string, args []any, row func(*sql.Rows) error) error {
 	rows, err := v.conn.QueryContext(ctx, query, args...)
-	if err != nil {
-		return err
-	}
-	defer rows.Close()
-	for rows.Next() {
-		if err := row(rows); err != nil {
-			return err
-		}
-	}
-	return rows.Err()
+	return layout.EachRow(rows, err, row)
 }
 
 // pages runs a query that takes its rows after a number, portion by portion.
