@@ -237,7 +237,7 @@ func (v *drive) sealed(b *batch, rd core.Ready) (store.Batch, error) {
 	return sb, nil
 }
 
-// commit makes batches durable, tells of their facts and returns their positions.
+// commit makes batches durable, tells performers of their facts and returns their positions.
 // After a full or busy disk it tries again for a moment: giving up costs an
 // at-most-once call its known outcome.
 func (e *Engine) commit(ctx context.Context, batches ...store.Batch) ([]store.Position, error) {
@@ -252,15 +252,8 @@ func (e *Engine) commit(ctx context.Context, batches ...store.Batch) ([]store.Po
 		return nil, err
 	}
 	e.c.Point("append/after")
-	var all []store.Record
 	for _, b := range batches {
 		e.c.Performers.Recorded(ctx, b.Stream, b.Events)
-		for _, ev := range b.Events {
-			all = append(all, store.Record{Position: at[len(all)], Event: ev})
-		}
-	}
-	if e.c.Recorded != nil && len(all) > 0 {
-		e.c.Recorded(all)
 	}
 	return at, nil
 }

@@ -77,9 +77,7 @@ type rig struct {
 
 func newRig(b testing.TB, steps int) *rig { return newRigIn(b, b.TempDir(), steps) }
 
-func newRigIn(b testing.TB, dir string, steps int) *rig { return newRigTelling(b, dir, steps, nil) }
-
-func newRigTelling(b testing.TB, dir string, steps int, recorded engine.Recorded) *rig {
+func newRigIn(b testing.TB, dir string, steps int) *rig {
 	b.Helper()
 	r := &rig{dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}, tools: map[*model.ToolDef]int{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
@@ -92,7 +90,7 @@ func newRigTelling(b testing.TB, dir string, steps int, recorded engine.Recorded
 	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	r.e, err = newEngine(config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Recorded: recorded, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
+	r.e, err = newEngine(config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -30,14 +30,9 @@ type Config struct {
 	Performers Performers
 	Secrets    *secret.Scrubber  // values that never reach the store; nil knows none
 	Now        func() time.Time  // nil is time.Now
-	Recorded   Recorded          // receives what this engine has recorded; may be nil. Must return at once
 	Point      func(kind string) // called before and after every append and effect; for crash tests
 	Stall      time.Duration     // how long an effect whose time is up may hold its thread; 0 is DefaultStall
 }
-
-// Recorded receives facts that are durable now: of one append, in their order.
-// Their payloads are shared and must not be changed.
-type Recorded func(facts []store.Record)
 
 // Engine drives sessions of one store.
 type Engine struct {

@@ -22,7 +22,6 @@ type config struct {
 	Owner    store.Owner
 	Secrets  *secret.Scrubber
 	Now      func() time.Time
-	Recorded engine.Recorded
 	Point    func(kind string)
 	Stall    time.Duration
 	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error)
@@ -50,6 +49,6 @@ func newEngine(c config) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: p, Secrets: c.Secrets, Now: c.Now, Recorded: c.Recorded, Point: c.Point, Stall: c.Stall})
+	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: p, Secrets: c.Secrets, Now: c.Now, Point: c.Point, Stall: c.Stall})
 	return &system{e, p}, err
 }

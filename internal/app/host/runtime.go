@@ -85,9 +85,9 @@ func (h *Host) Reader(st store.Store) *Runtime {
 	return r
 }
 
-// Runtime wires an engine onto a store. show gets what flows between facts, and
-// recorded what the engine records; both may be nil.
-func (h *Host) Runtime(st store.Store, show func(event.Delta), recorded engine.Recorded) (*Runtime, error) {
+// Runtime wires an engine onto a store. show gets what flows between facts; it may
+// be nil.
+func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*Runtime, error) {
 	set, err := h.set()
 	if err != nil {
 		return nil, err
@@ -106,7 +106,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta), recorded engine.R
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: h.c.Now, Recorded: recorded, Point: h.c.Point})
+	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: h.c.Now, Point: h.c.Point})
 	r := h.Reader(st)
 	r.Perform, r.Scrub = p, secrets.Bytes
 	r.Engine, r.Workspaces = e, &Workspaces{runtime: r, set: set}

@@ -46,7 +46,7 @@ func (a *Program) Ordering(ctx context.Context, f func(*Runtime) (int, error)) (
 	if err != nil {
 		return 0, err
 	}
-	r, err := a.Runtime(st, nil, nil)
+	r, err := a.Runtime(st, nil)
 	if err != nil {
 		return 0, err
 	}

@@ -269,7 +269,7 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	if err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
-	r, err := b.Runtime(st, hub.Show, nil)
+	r, err := b.Runtime(st, hub.Show)
 	if err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}

@@ -100,7 +100,7 @@ func begin(ctx context.Context, a *command.Program, in *transfer.Incoming) (*tra
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.Runtime(st, nil, nil)
+	r, err := a.Runtime(st, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -57,9 +57,6 @@ type Follower struct {
 	Told *belay.Error // why a command was refused
 	into belay.TurnID // the turn that this one became part of
 
-	recent recent // what this process has recorded
-	behind bool   // the log may have more than that: others write, too
-
 	lines   chan string   // what the person typed; nil until something was asked
 	wants   chan struct{} // a line is wanted
 	reading bool          // one is being read
@@ -115,13 +112,6 @@ func (u *Follower) Flow(l event.Delta) {
 	u.kick()
 }
 
-// Recorded takes facts of this process; it must return at once.
-func (u *Follower) Recorded(facts []store.Record) {
-	if !u.env.JSON { // there the log itself is shown
-		u.recent.add(facts)
-	}
-}
-
 // Note says something between the lines.
 func (u *Follower) Note(s string) {
 	u.mu.Lock()
@@ -147,7 +137,7 @@ func (u *Follower) Run(ctx context.Context, ended <-chan struct{}) error {
 	}
 	for {
 		changed := u.w.Log.Changed(ctx)
-		if err := u.facts(ctx); err != nil {
+		if err := u.log(ctx); err != nil {
 			return err
 		}
 		if u.until(ctx, changed, tick, ended) {
@@ -174,9 +164,7 @@ func (u *Follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 		u.prompt()
 		select {
 		case <-paced:
-			if due = changed; u.behind {
-				return false
-			}
+			due = changed
 		case <-due:
 			return false
 		case <-u.kicked:
@@ -188,26 +176,6 @@ func (u *Follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 			return true
 		}
 	}
-}
-
-// facts shows what was recorded since the last look: what this process has
-// recorded, or, where that isn't what follows, what the log has.
-func (u *Follower) facts(ctx context.Context) error {
-	u.behind = false
-	for {
-		facts := u.recent.after(u.w.From)
-		if len(facts) == 0 {
-			break
-		}
-		for _, r := range facts {
-			u.fact(ctx, r.Event)
-			u.w.From, u.behind = r.Position, true
-		}
-	}
-	if u.behind {
-		return nil
-	}
-	return u.log(ctx)
 }
 
 // log shows what the log has since the last look.

@@ -57,7 +57,7 @@ func (c *benchRunCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 		return 0, err
 	}
 	a.WrapProvider = func(p model.Provider) model.Provider { return Metered{Provider: p} }
-	rt, err := a.Runtime(st, nil, nil)
+	rt, err := a.Runtime(st, nil)
 	if err != nil {
 		return 0, errors.Join(err, st.Close())
 	}

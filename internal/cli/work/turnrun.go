@@ -56,7 +56,7 @@ func (w *turnRun) close() {
 func newWork(a *command.Program, st store.Store) (*turnRun, error) {
 	w := &turnRun{a: a}
 	w.watch = term.NewFollower(&a.Env)
-	r, err := a.Runtime(st, w.watch.Flow, w.watch.Recorded)
+	r, err := a.Runtime(st, w.watch.Flow)
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}
