@@ -26,6 +26,7 @@ import (
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // Runtime is an open store and what drives its sessions: of a tenant of the server, or
@@ -60,21 +61,25 @@ type Recorder interface {
 	Done(ctx context.Context, c *Call, d Outcome) error
 }
 
-// Local is the Scheduler and Recorder of a process that serves one person: what runs
-// is driven by the command that wants it, and facts name the person.
-type Local struct{}
+// local is the Scheduler and Recorder of a process that serves one person: what runs
+// is driven by the command that wants it, facts name the person, and no channel follows.
+type local struct{}
 
-// Enqueue does nothing.
-func (Local) Enqueue(belay.SessionID, int) {}
+func (local) Enqueue(belay.SessionID, int)                         {}
+func (local) ApplyLanes([]store.LaneRow)                           {}
+func (local) Note(context.Context, belay.IDs, event.Payload) error { return nil }
+func (local) Done(context.Context, *Call, Outcome) error           { return nil }
 
-// ApplyLanes does nothing.
-func (Local) ApplyLanes([]store.LaneRow) {}
+// Local is the runtime of a process that serves one person, for use cases that change
+// nothing: an engine and workspaces are its maker's to add.
+func Local(st store.Store, now func() time.Time) Runtime {
+	return Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: local{}, Recorder: local{}, Now: now}
+}
 
-// Note records nothing: no channel follows such a process.
-func (Local) Note(context.Context, belay.IDs, event.Payload) error { return nil }
-
-// Done records nothing.
-func (Local) Done(context.Context, *Call, Outcome) error { return nil }
+// CallOf is a use case that the person at a terminal asks for.
+func (r *Runtime) CallOf(principal, command string) *Call {
+	return &Call{Runtime: r, By: auth.Person(principal), Command: command}
+}
 
 // Outcome is how a command ended.
 type Outcome struct {

@@ -61,10 +61,10 @@ func (r *Rules) Permit(s belay.Settings, from string) error {
 func (w *Workspace) RuleFiles() (*rulefile.Layers, error) { return w.layers, w.rulesErr }
 
 // IgnoredRules are what files of rules say that doesn't count.
-func (w *Workspace) IgnoredRules() []Ignored { return IgnoredIn(w.layers) }
+func (w *Workspace) IgnoredRules() []Ignored { return ignoredIn(w.layers) }
 
-// IgnoredIn is what doesn't count in some files of rules, which may be none.
-func IgnoredIn(l *rulefile.Layers) (out []Ignored) {
+// ignoredIn is what doesn't count in some files of rules, which may be none.
+func ignoredIn(l *rulefile.Layers) (out []Ignored) {
 	if l == nil {
 		return nil
 	}
@@ -82,23 +82,37 @@ func (w *Workspace) compileOnce() func() (*Rules, error) {
 		if w.rulesErr != nil {
 			return nil, w.rulesErr
 		}
-		r := &Rules{Set: policy.Builtin(), Untrusted: !w.in.trustsFolder(w.layers.Trusted()), in: w.in}
-		if w.layers.Empty() {
-			return r, nil
-		}
-		var err error
-		if r.Set, err = w.layers.Set(w.Groups()); err != nil {
+		set, err := w.compile(w.layers)
+		if err != nil {
 			return nil, err
 		}
-		r.Raw, err = r.Encode()
+		r := &Rules{Set: set, Untrusted: !w.in.trustsFolder(w.layers.Trusted()), in: w.in}
+		if !w.layers.Empty() {
+			r.Raw, err = r.Encode()
+		}
 		return r, err
 	})
 }
 
-// RulesWith reads the files that count in the workspace, those of one tier perhaps
-// replaced by others.
-func (w *Workspace) RulesWith(ctx context.Context, instead rulefile.Instead) (*rulefile.Layers, error) {
-	return w.in.readRules(ctx, instead)
+// compile makes rules of files; without files they are the built-in ones.
+func (w *Workspace) compile(l *rulefile.Layers) (*policy.Set, error) {
+	if l.Empty() {
+		return policy.Builtin(), nil
+	}
+	return l.Set(w.Groups())
+}
+
+// RulesWith returns what reads and compiles the rules that count in the workspace, the
+// files of one tier perhaps replaced. It says which don't count.
+func (w *Workspace) RulesWith(say func([]Ignored)) func(context.Context, rulefile.Instead) (*policy.Set, error) {
+	return func(ctx context.Context, instead rulefile.Instead) (*policy.Set, error) {
+		l, err := w.in.readRules(ctx, instead)
+		if err != nil {
+			return nil, err
+		}
+		say(ignoredIn(l))
+		return w.compile(l)
+	}
 }
 
 // NamedRules reads the files of rules that a person named; each must exist.

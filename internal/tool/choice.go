@@ -216,6 +216,14 @@ func Names(specs []Spec) []string {
 	return out
 }
 
+// Find returns a tool by its name.
+func Find(specs []Spec, name string) (Spec, error) {
+	if i := slices.IndexFunc(specs, func(s Spec) bool { return s.Name == name }); i >= 0 {
+		return specs[i], nil
+	}
+	return Spec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", shorten(name)).WithHint("%s", match.Hint(name, Names(specs), "belay tool list"))
+}
+
 // GroupsOf are the groups that a tool is in.
 func GroupsOf(s Spec) []string {
 	var out []string

@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -296,13 +295,4 @@ func settingError(err error) error {
 		return input.At("settings."+e.Setting, e.Err)
 	}
 	return err
-}
-
-// Find returns a tool of the workspace.
-func (p *Place) Find(name string) (belay.ToolSpec, error) {
-	specs := p.Tools.Specs()
-	if i := slices.IndexFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }); i >= 0 {
-		return specs[i], nil
-	}
-	return belay.ToolSpec{}, belay.Errorf(belay.CodeNotFound, "there is no tool %q here", name).WithHint("%s", match.Hint(name, tool.Names(specs), "belay tool list"))
 }

@@ -7,19 +7,15 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/read"
-	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	"github.com/belay-run/belay/internal/view"
 )
 
 // SystemPrompt is what every turn begins with.
@@ -54,7 +50,7 @@ type Runtime struct {
 
 // Call is a use case that the person at this terminal asks for.
 func (r *Runtime) Call(name string) *app.Call {
-	return &app.Call{Runtime: &r.Runtime, By: auth.Person(r.host.c.Principal), Command: name}
+	return r.CallOf(r.host.c.Principal, name)
 }
 
 // set is the tools where no workspace says otherwise.
@@ -80,7 +76,7 @@ func (h *Host) argsKey() ([]byte, error) {
 
 // Reader is a runtime without an engine: use cases that change nothing take it.
 func (h *Host) Reader(st store.Store) *Runtime {
-	r := &Runtime{host: h, Runtime: app.Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: app.Local{}, Recorder: app.Local{}, Now: h.c.Now}}
+	r := &Runtime{host: h, Runtime: app.Local(st, h.c.Now)}
 	r.Workspaces = &Workspaces{runtime: r}
 	return r
 }
@@ -96,12 +92,10 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*Runtime, error)
 	if err != nil {
 		return nil, err
 	}
-	secrets := h.c.Models.Secrets
+	secrets, models := h.c.Models.Secrets, providers.Turns{Providers: h.c.Models, Entered: h.files, In: h.filesOf, Wrap: h.c.WrapProvider}
 	p, err := effect.New(effect.Config{
-		Store: st, Provider: h.provider, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, ArgsKey: key, Now: h.c.Now, Live: show,
+		Store: st, Provider: models.Provider, Price: models.Price, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, ArgsKey: key, Now: h.c.Now, Live: show,
 		Keeper: h.c.Keeper, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
-		Price:  func(s belay.Settings, u belay.Usage) (int64, bool) { return h.c.Models.Price(h.files(), s, u) },
-		Counts: func(s belay.Settings) tokens.Profile { return h.c.Models.Counts(h.files(), s) },
 	})
 	if err != nil {
 		return nil, err
@@ -113,21 +107,17 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*Runtime, error)
 	return r, err
 }
 
-// provider is the client of a turn's model in a workspace. A process that runs one
-// command has entered its own.
-func (h *Host) provider(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
-	at := h.Current()
-	if h.c.Serves || at == nil {
-		var err error
-		if at, err = h.At(ctx, ws); err != nil {
-			return nil, err
-		}
+// filesOf are the settings of a turn's workspace. A process that runs one command has
+// entered its own.
+func (h *Host) filesOf(ctx context.Context, ws string) (*config.Workspace, error) {
+	if at := h.files(); at != nil && !h.c.Serves {
+		return at, nil
 	}
-	p, err := h.c.Models.Provider(at.Workspace, s)
-	if err != nil || h.c.WrapProvider == nil {
-		return p, err
+	p, err := h.At(ctx, ws)
+	if err != nil {
+		return nil, err
 	}
-	return h.c.WrapProvider(p), nil
+	return p.Workspace, nil
 }
 
 // files are the settings of the workspace that was entered last; nil: none was.

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -275,17 +274,7 @@ func (w *Workspaces) RemoveWorktree(ctx context.Context, t belay.Worktree, force
 // Ground is what calls in a workspace are judged on. It says which rules don't count.
 func (h *Host) Ground(p *Place) *app.Ground {
 	return &app.Ground{Workspace: p.Path(), Home: h.c.Env.Get("HOME"), Tools: p.Tools, Shadowed: p.Shadowed(), Level: h.c.Boundary().Level,
-		Rules: func(ctx context.Context, instead rulefile.Instead) (*policy.Set, error) {
-			l, err := p.RulesWith(ctx, instead)
-			if err != nil {
-				return nil, err
-			}
-			h.c.Say(config.IgnoredIn(l))
-			if l.Empty() {
-				return policy.Builtin(), nil
-			}
-			return l.Set(p.Groups())
-		}}
+		Rules: p.RulesWith(h.c.Say)}
 }
 
 // Secrets are the registered secrets.

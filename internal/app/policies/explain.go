@@ -38,12 +38,11 @@ type Question struct {
 // Explain returns the verdict of the rules of a workspace on a call with its reasons,
 // and notes on the call. Nothing is recorded, and nothing runs.
 func Explain(ctx context.Context, c *app.Call, g *app.Ground, q Question) (*simulate.Explanation, []string, error) {
-	i := slices.IndexFunc(q.Tools, func(s belay.ToolSpec) bool { return s.Name == q.Tool })
-	if i < 0 {
-		err := belay.Errorf(belay.CodeNotFound, "there is no tool %q here", input.Shown(q.Tool)).WithHint("%s", match.Hint(q.Tool, tool.Names(q.Tools), "belay tool list"))
+	spec, err := tool.Find(q.Tools, q.Tool)
+	if err != nil {
 		return nil, nil, input.At("tool", c.Hinted(err, match.Hint(q.Tool, tool.Names(q.Tools), "get_tool_inventory lists them")))
 	}
-	r, notes, err := request(g, q.Tools[i], q)
+	r, notes, err := request(g, spec, q)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -2,6 +2,7 @@ package providers
 
 import (
 	"cmp"
+	"context"
 	"net/url"
 	"slices"
 	"strings"
@@ -125,19 +126,40 @@ func (m *Providers) catalog() *catalog.Catalog {
 	return m.cat
 }
 
+// Turns answers what performing the effects of turns asks of the models.
+type Turns struct {
+	*Providers
+	Entered func() *config.Workspace                                        // the workspace that was entered last, which is what answers count and cost by; nil: none was
+	In      func(ctx context.Context, ws string) (*config.Workspace, error) // where a turn runs
+	Wrap    func(model.Provider) model.Provider                             // stands between the engine and a provider; nil is nothing
+}
+
+// Provider is the client of a turn's model in a workspace.
+func (t Turns) Provider(ctx context.Context, ws string, s belay.Settings) (model.Provider, error) {
+	w, err := t.In(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	p, err := t.Providers.Provider(w, s)
+	if err != nil || t.Wrap == nil {
+		return p, err
+	}
+	return t.Wrap(p), nil
+}
+
 // Counts is how the model of settings counts tokens.
-func (m *Providers) Counts(w *config.Workspace, s belay.Settings) tokens.Profile {
-	known, _ := m.Known(w, s)
+func (t Turns) Counts(s belay.Settings) tokens.Profile {
+	known, _ := t.Known(t.Entered(), s)
 	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
 }
 
 // Price is what an answer cost.
-func (m *Providers) Price(w *config.Workspace, s belay.Settings, u belay.Usage) (int64, bool) {
-	known, ok := m.Known(w, s)
+func (t Turns) Price(s belay.Settings, u belay.Usage) (int64, bool) {
+	known, ok := t.Known(t.Entered(), s)
 	if !ok {
 		return 0, false
 	}
-	return catalog.Cost(known, u, m.Now())
+	return catalog.Cost(known, u, t.Now())
 }
 
 // Takes reports whether a model that a turn's requests may go to takes something.

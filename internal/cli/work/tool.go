@@ -99,7 +99,7 @@ func (c *toolShowCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	s, err := w.Find(c.Name)
+	s, err := tool.Find(w.Tools.Specs(), c.Name)
 	if err != nil {
 		return 0, err
 	}
@@ -156,7 +156,7 @@ func (c *toolCallCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	if _, err := p.Find(c.Name); err != nil {
+	if _, err := tool.Find(p.Tools.Specs(), c.Name); err != nil {
 		return 0, err
 	}
 	settings, err := c.settings(a, p)
