@@ -85,7 +85,11 @@ func Define[I, O any](name string, scope auth.Scope, mutates bool, doc string, f
 }
 
 // Planned makes a row of a command whose subsystem isn't here yet.
-func Planned(name string, scope auth.Scope, mutates bool, subsystem, doc string) Command {
+func Planned(name string, mutates bool, subsystem, doc string) Command {
+	scope := auth.Read
+	if mutates {
+		scope = auth.Work
+	}
 	return Command{Name: name, Doc: doc, Scope: scope, Mutates: mutates, Later: subsystem}
 }
 

@@ -2,26 +2,20 @@ package builtin
 
 import (
 	"context"
-	"encoding/binary"
 	"errors"
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/hook"
-	"github.com/belay-run/belay/internal/lib/netdial"
-	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
-	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/search"
 	"github.com/belay-run/belay/internal/workspace/git"
-	"io/fs"
-	"os"
 	"slices"
 	"time"
 )
@@ -40,8 +34,7 @@ type Options struct {
 	Point       func(kind string)
 	Tools       []tool.Tool // besides those of this build
 
-	WrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
-	WrapStore    func(store.Store) store.Store       // stands between the program and its store; nil is nothing
+	WrapStore func(store.Store) store.Store // stands between the program and its store; nil is nothing
 }
 
 // Tools are the tools of an agent. The list is the documentation.
@@ -67,16 +60,14 @@ func NewHost(o Options) *host.Host {
 			}
 			return st, nil
 		},
-		Say: o.Say, Boundary: confine.Boundary, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: gitKeeper{kept}, Keepable: kept.Check,
-		Point: o.Point, WrapProvider: o.WrapProvider,
+		Say: o.Say, Boundary: confine.Boundary, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: kept, Keepable: kept.Check,
+		Point: o.Point,
 	})
 }
 
-// HasStore reports whether a folder holds a store. A folder that can't be read counts
-// as one: opening it reports the error.
+// HasStore reports whether a folder holds a store, or can't be read.
 func HasStore(dir string) bool {
-	_, err := os.Stat(layout.Path(dir))
-	return !errors.Is(err, fs.ErrNotExist)
+	return sqlite.Exists(dir)
 }
 
 // InspectStore opens a store for writing, and returns which it is, the version of its
@@ -89,26 +80,10 @@ func InspectStore(ctx context.Context, dir string, now func() time.Time) (id bel
 	id = st.Runtime()
 	end, err = st.End(ctx)
 	err = errors.Join(err, st.Close())
-	return id, schemaVersion(dir), end, err
+	return id, sqlite.SchemaVersion(dir), end, err
 }
 
-// schemaVersion is what the database's header says: SQLite keeps the number of
-// the schema in bytes 60 to 63.
-func schemaVersion(dir string) uint32 {
-	f, err := os.Open(layout.Path(dir))
-	if err != nil {
-		return 0
-	}
-	defer f.Close()
-	var b [4]byte
-	if _, err := f.ReadAt(b[:], 60); err != nil {
-		return 0
-	}
-	return binary.BigEndian.Uint32(b[:])
-}
-
-// checkers asks what judges calls besides the rules. Whoever wrote a checker into the
-// rules may name a server of this machine.
+// checkers asks what judges calls besides the rules.
 func checkers(env config.Env) *hook.Runner {
 	vars := []string{}
 	for _, name := range []string{"HOME", "LANG", "TMPDIR"} {
@@ -116,5 +91,5 @@ func checkers(env config.Env) *hook.Runner {
 			vars = append(vars, name+"="+v)
 		}
 	}
-	return &hook.Runner{Env: vars, Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
+	return hook.New(vars)
 }

@@ -137,12 +137,13 @@ func build(sys Sys) command.Build {
 }
 
 func newHost(a *command.Program) *host.Host {
-	return builtin.NewHost(builtin.Options{Env: a.Environment(), Now: a.Now, Secrets: a.Secrets(), Principal: a.Principal(), Serves: a.Serves, Tenant: a.Tenant, Interactive: a.Interactive(),
-		StoreDir: a.StoreDir, Say: a.SayIgnored, Point: a.Point, Tools: a.Extra, WrapStore: a.WrapStore,
-		WrapProvider: func(p model.Provider) model.Provider {
-			if a.WrapProvider == nil {
-				return p
-			}
-			return a.WrapProvider(p)
-		}})
+	h := builtin.NewHost(builtin.Options{Env: a.Environment(), Now: a.Now, Secrets: a.Secrets(), Principal: a.Principal(), Serves: a.Serves, Tenant: a.Tenant, Interactive: a.Interactive(),
+		StoreDir: a.StoreDir, Say: a.SayIgnored, Point: a.Point, Tools: a.Extra, WrapStore: a.WrapStore})
+	h.Models().Wrap = func(p model.Provider) model.Provider {
+		if a.WrapProvider == nil {
+			return p
+		}
+		return a.WrapProvider(p)
+	}
+	return h
 }

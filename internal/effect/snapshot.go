@@ -5,6 +5,7 @@ import (
 
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // takeSnapshot keeps the workspace and records under which id, or why not.
@@ -15,7 +16,8 @@ func (v *performer) takeSnapshot(ctx context.Context, eff core.TakeSnapshot) []c
 		p.Op, p.Note = "failed", "this build can't keep a workspace by "+eff.How
 		return []core.Fact{{IDs: eff.IDs, Data: p}}
 	}
-	p.Version, p.Path, err = v.e.c.Keeper.Take(ctx, eff.Dir, eff)
+	p.Path = git.Ref(string(eff.IDs.Session), string(eff.IDs.Turn), eff.When)
+	p.Version, err = v.e.c.Keeper.Take(ctx, eff.Dir, p.Path)
 	if ctx.Err() != nil {
 		return nil // the next drive takes it
 	}

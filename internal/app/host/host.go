@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
-	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"path/filepath"
@@ -49,8 +48,6 @@ type Config struct {
 	Keeper   history.Snapshots
 	Keepable func(ctx context.Context, workspace string) error // refuses a workspace that can't be kept
 	Point    func(kind string)                                 // passed to the engine; for crash tests
-
-	WrapProvider func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 }
 
 // Host is the process's side of a store.

@@ -131,7 +131,6 @@ type Turns struct {
 	*Providers
 	Entered func() *config.Workspace                                        // the workspace that was entered last, which is what answers count and cost by; nil: none was
 	In      func(ctx context.Context, ws string) (*config.Workspace, error) // where a turn runs
-	Wrap    func(model.Provider) model.Provider                             // stands between the engine and a provider; nil is nothing
 }
 
 // Provider is the client of a turn's model in a workspace.

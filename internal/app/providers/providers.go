@@ -34,6 +34,7 @@ type Providers struct {
 	Env     config.Env
 	Now     func() time.Time
 	Secrets *secret.Scrubber
+	Wrap    func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 
 	mu       sync.Mutex
 	made     map[string]model.Provider

@@ -6,29 +6,20 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // Snapshots keeps whole states of a workspace and compares them.
 type Snapshots interface {
 	// Take keeps the workspace as it is under a name; the same files are the same id.
-	Take(ctx context.Context, workspace string, e core.TakeSnapshot) (id, name string, err error)
+	Take(ctx context.Context, workspace, name string) (id string, err error)
 	// Diff lists the files that differ between two of them.
-	Diff(ctx context.Context, workspace, from, to string) ([]KeptChange, error)
+	Diff(ctx context.Context, workspace, from, to string) ([]git.Change, error)
 	// Read is the content of a kept file.
-	Read(ctx context.Context, workspace string, f *KeptFile) ([]byte, error)
-}
-
-// KeptFile is a file of a snapshot. Kind is file; others can't be restored.
-type KeptFile struct{ Kind, Mode, ID string }
-
-// KeptChange is a file that differs between two snapshots; nil is nothing there.
-type KeptChange struct {
-	Path     string
-	From, To *KeptFile
+	Read(ctx context.Context, workspace string, f *git.Entry) ([]byte, error)
 }
 
 // keptTurn is a turn with the snapshots around it.
@@ -151,7 +142,7 @@ func (k *turnSnapshots) others(ctx context.Context, l Planner, mine map[string]b
 }
 
 // digestIn is the digest of a kept file.
-func digestIn(ctx context.Context, l Planner, f *KeptFile) (string, error) {
+func digestIn(ctx context.Context, l Planner, f *git.Entry) (string, error) {
 	if f == nil {
 		return file.Absent, nil
 	}
@@ -160,7 +151,7 @@ func digestIn(ctx context.Context, l Planner, f *KeptFile) (string, error) {
 }
 
 // lookChange decides what becomes of a file that git keeps.
-func (rb *Rollback) lookChange(ctx context.Context, p *Past, l Planner, k *turnSnapshots, c KeptChange, others bool) error {
+func (rb *Rollback) lookChange(ctx context.Context, p *Past, l Planner, k *turnSnapshots, c git.Change, others bool) error {
 	lost := func(why string) error {
 		rb.Lost = append(rb.Lost, Refusal{c.Path, why})
 		return nil

@@ -11,7 +11,9 @@ import (
 	"cmp"
 	"context"
 	"database/sql"
+	"encoding/binary"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sync"
@@ -115,6 +117,28 @@ type place struct {
 	runtime belay.RuntimeID
 	closed  atomic.Bool
 	stats   counters
+}
+
+// Exists reports whether a directory holds a store. One that can't be read counts as
+// one: opening it reports the error.
+func Exists(dir string) bool {
+	_, err := os.Stat(layout.Path(dir))
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// SchemaVersion is what the header of the database in a directory says: SQLite keeps
+// the number of the schema in bytes 60 to 63. It is 0 when it can't be read.
+func SchemaVersion(dir string) uint32 {
+	f, err := os.Open(layout.Path(dir))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	var b [4]byte
+	if _, err := f.ReadAt(b[:], 60); err != nil {
+		return 0
+	}
+	return binary.BigEndian.Uint32(b[:])
 }
 
 // Open opens the store in a directory and makes it if it isn't there. A store
