@@ -13,39 +13,13 @@ import (
 	"github.com/belay-run/belay/internal/model"
 )
 
-// The file as it is written. Durations are text here, so that a bad one can be
-// told with its place.
+// The file as it is written, besides its steps.
 type (
 	scriptFile struct {
-		Name   string     `yaml:"name"`
-		Images bool       `yaml:"images"`
-		Files  bool       `yaml:"files"`
-		Steps  []stepFile `yaml:"steps"`
-	}
-	stepFile struct {
-		Label      string     `yaml:"label"`
-		When       *whenFile  `yaml:"when"`
-		Times      int        `yaml:"times"`
-		Repeat     int        `yaml:"repeat"`
-		Goto       string     `yaml:"goto"`
-		Text       string     `yaml:"text"`
-		Reasoning  string     `yaml:"reasoning"`
-		Calls      []callFile `yaml:"calls"`
-		Delay      string     `yaml:"delay"`
-		Chunks     int        `yaml:"chunks"`
-		ChunkDelay string     `yaml:"chunkDelay"`
-		Usage      *usageFile `yaml:"usage"`
-		Stop       string     `yaml:"stop"`
-		Fault      *faultFile `yaml:"fault"`
-	}
-	whenFile struct {
-		Contains string `yaml:"contains"`
-		Matches  string `yaml:"matches"`
-		Tool     string `yaml:"tool"`
-		Error    *bool  `yaml:"error"`
-		Note     string `yaml:"note"`
-		Attempt  int    `yaml:"attempt"`
-		Forced   string `yaml:"forced"`
+		Name   string `yaml:"name"`
+		Images bool   `yaml:"images"`
+		Files  bool   `yaml:"files"`
+		Steps  []step `yaml:"steps"`
 	}
 	callFile struct {
 		Tool string         `yaml:"tool"`
@@ -56,13 +30,6 @@ type (
 		Input  int64 `yaml:"input"`
 		Output int64 `yaml:"output"`
 		Cached int64 `yaml:"cached"`
-	}
-	faultFile struct {
-		Kind       string `yaml:"kind"`
-		Message    string `yaml:"message"`
-		RetryAfter string `yaml:"retryAfter"`
-		AfterChars int    `yaml:"afterChars"`
-		Attempts   int    `yaml:"attempts"`
 	}
 )
 
@@ -83,7 +50,6 @@ var stops = []string{"stop", "tool_calls", "length", "refused"}
 type compiler struct {
 	*text
 	script Script
-	steps  []*step        // in the file's order
 	labels map[string]int // label → place on the main line
 	err    *belay.Error
 }
@@ -93,11 +59,12 @@ func compile(src *text, f scriptFile) (*Script, error) {
 	if len(f.Steps) == 0 {
 		c.fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
 	}
-	for i, raw := range f.Steps {
-		c.add(raw, c.step(i, raw))
+	for i := range f.Steps {
+		c.step(i, &f.Steps[i])
+		c.add(&f.Steps[i])
 	}
-	for i, raw := range f.Steps {
-		c.jump(i, raw)
+	for i := range f.Steps {
+		c.jump(&f.Steps[i])
 	}
 	if c.err != nil {
 		return nil, c.err
@@ -116,44 +83,40 @@ func (c *compiler) fail(path []any, format string, args ...any) *belay.Error {
 
 // step checks one step and makes it playable. Its jump is set later, when all
 // labels are known.
-func (c *compiler) step(i int, f stepFile) *step {
+func (c *compiler) step(i int, st *step) {
 	path := func(field ...any) []any { return append([]any{"steps", i}, field...) }
-	st := &step{
-		index: i, times: f.Times, repeat: f.Repeat, jump: jumpNone, text: f.Text, reasoning: f.Reasoning, chunks: f.Chunks, stop: f.Stop,
-		delay:      c.duration(path("delay"), f.Delay),
-		chunkDelay: c.duration(path("chunkDelay"), f.ChunkDelay),
-	}
-	c.count(path("times"), f.Times)
-	c.count(path("repeat"), f.Repeat)
-	c.count(path("chunks"), f.Chunks)
-	if f.Text == "" && f.Reasoning == "" && f.Stop == "" && len(f.Calls) == 0 && f.Fault == nil {
+	st.index, st.jump = i, jumpNone
+	st.delay, st.chunkDelay = c.duration(path("delay"), st.Delay), c.duration(path("chunkDelay"), st.ChunkDelay)
+	c.count(path("times"), st.Times)
+	c.count(path("repeat"), st.Repeat)
+	c.count(path("chunks"), st.Chunks)
+	if st.Text == "" && st.Reasoning == "" && st.Stop == "" && len(st.Calls) == 0 && st.Fault == nil {
 		c.fail(path(), "step %d says nothing", i+1).
 			WithHint("give it text, calls or a fault; for an empty answer write stop: stop")
 	}
-	for k, call := range f.Calls {
+	for k, call := range st.Calls {
 		st.calls = append(st.calls, c.call(path("calls", k), call))
 	}
 	switch {
-	case f.Stop == "" && len(f.Calls) > 0:
-		st.stop = "tool_calls"
-	case f.Stop == "":
-		st.stop = "stop"
-	case !slices.Contains(stops, f.Stop):
-		c.fail(path("stop"), "unknown stop %q", f.Stop).WithHint("use %s", strings.Join(stops, ", "))
+	case st.Stop == "" && len(st.Calls) > 0:
+		st.Stop = "tool_calls"
+	case st.Stop == "":
+		st.Stop = "stop"
+	case !slices.Contains(stops, st.Stop):
+		c.fail(path("stop"), "unknown stop %q", st.Stop).WithHint("use %s", strings.Join(stops, ", "))
 	}
-	if f.Usage != nil {
-		st.usage = &belay.Usage{Input: f.Usage.Input, Output: f.Usage.Output, Cached: f.Usage.Cached, Reported: true}
-		if f.Usage.Input < 0 || f.Usage.Output < 0 || f.Usage.Cached < 0 {
+	if u := st.Usage; u != nil {
+		st.usage = &belay.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, Reported: true}
+		if u.Input < 0 || u.Output < 0 || u.Cached < 0 {
 			c.fail(path("usage"), "a usage is 0 or more")
 		}
 	}
-	if f.When != nil {
-		st.when = c.when(path("when"), *f.When)
+	if st.When != nil {
+		c.when(path("when"), st.When)
 	}
-	if f.Fault != nil {
-		st.fault = c.fault(path("fault"), *f.Fault)
+	if st.Fault != nil {
+		c.fault(path("fault"), st.Fault)
 	}
-	return st
 }
 
 func (c *compiler) call(path []any, f callFile) model.Call {
@@ -178,75 +141,69 @@ func (c *compiler) call(path []any, f callFile) model.Call {
 	return model.Call{Name: f.Tool, Args: strings.TrimSuffix(b.String(), "\n")}
 }
 
-func (c *compiler) when(path []any, f whenFile) *when {
-	w := &when{contains: f.Contains, tool: f.Tool, err: f.Error, attempt: f.Attempt, forced: f.Forced,
-		matches: c.pattern(under(path, "matches"), f.Matches),
-		note:    c.pattern(under(path, "note"), f.Note),
-	}
-	c.count(under(path, "attempt"), f.Attempt)
+func (c *compiler) when(path []any, w *when) {
+	w.matches, w.note = c.pattern(under(path, "matches"), w.Matches), c.pattern(under(path, "note"), w.Note)
+	c.count(under(path, "attempt"), w.Attempt)
 	if !w.aboutInput() && !w.unrecorded() {
 		c.fail(path, "a when without a condition always holds").
 			WithHint("use contains, matches, tool, error, note, attempt or forced, or remove when")
 	}
-	return w
 }
 
-func (c *compiler) fault(path []any, f faultFile) *fault {
+func (c *compiler) fault(path []any, f *fault) {
 	if _, ok := faultKinds[f.Kind]; !ok {
 		c.fail(under(path, "kind"), "unknown fault %q", f.Kind).
 			WithHint("use %s", strings.Join(slices.Sorted(maps.Keys(faultKinds)), ", "))
 	}
 	c.count(under(path, "afterChars"), f.AfterChars)
 	c.count(under(path, "attempts"), f.Attempts)
-	return &fault{kind: f.Kind, message: f.Message, afterChars: f.AfterChars, attempts: f.Attempts,
-		retryAfter: c.duration(under(path, "retryAfter"), f.RetryAfter)}
+	f.retryAfter = c.duration(under(path, "retryAfter"), f.RetryAfter)
 }
 
 // add puts a step on the main line or beside it.
-func (c *compiler) add(f stepFile, st *step) {
+func (c *compiler) add(st *step) {
 	field := func(name string) []any { return []any{"steps", st.index, name} }
 	s := &c.script
-	c.steps = append(c.steps, st)
-	if st.when != nil {
-		if f.Label != "" || f.Repeat != 0 {
+	if st.When != nil {
+		if st.Label != "" || st.Repeat != 0 {
 			c.fail(field("when"), "a step with when is no place on the main line: it has no label and no repeat").
 				WithHint("put the label on a step without when; a branch is taken as often as it holds, times bounds that")
 		}
 		s.branch = append(s.branch, st)
 		return
 	}
-	if f.Times != 0 {
+	if st.Times != 0 {
 		c.fail(field("times"), "times bounds a step with when").WithHint("use repeat to say something several times")
 	}
-	if f.Label != "" {
-		if _, twice := c.labels[f.Label]; twice || f.Label == labelEnd || f.Label == labelNext {
-			c.fail(field("label"), "the label %q is taken", f.Label).WithHint("choose another; %s and %s are everywhere", labelEnd, labelNext)
+	if st.Label != "" {
+		if _, twice := c.labels[st.Label]; twice || st.Label == labelEnd || st.Label == labelNext {
+			c.fail(field("label"), "the label %q is taken", st.Label).WithHint("choose another; %s and %s are everywhere", labelEnd, labelNext)
 		}
-		c.labels[f.Label] = s.length
+		c.labels[st.Label] = s.length
 	}
 	s.main = append(s.main, st)
 	s.start = append(s.start, s.length)
-	s.length += max(st.repeat, 1)
+	s.length += max(st.Repeat, 1)
 }
 
 // jump sets where a step leads.
-func (c *compiler) jump(i int, f stepFile) {
-	if f.Goto == "" || c.err != nil {
+func (c *compiler) jump(st *step) {
+	if st.Goto == "" || c.err != nil {
 		return
 	}
-	place, ok := c.labels[f.Goto]
+	place, ok := c.labels[st.Goto]
 	switch {
 	case ok:
-	case f.Goto == labelNext:
+	case st.Goto == labelNext:
 		place = jumpNext
-	case f.Goto == labelEnd:
+	case st.Goto == labelEnd:
 		place = c.script.length
 	default:
-		c.fail([]any{"steps", i, "goto"}, "no step has the label %q", f.Goto).
+		c.fail([]any{"steps", st.index, "goto"}, "no step has the label %q", st.Goto).
 			WithHint("labels here: %s", strings.Join(append(slices.Sorted(maps.Keys(c.labels)), labelNext, labelEnd), ", "))
 		return
 	}
-	c.steps[i].jump = place
+	st.jump = place
 }
 
 func (c *compiler) duration(path []any, text string) time.Duration {

@@ -1,6 +1,7 @@
 package scripted
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -9,11 +10,13 @@ import (
 
 // fault is what goes wrong instead of the end of an answer.
 type fault struct {
-	kind       string
-	message    string
+	Kind       string `yaml:"kind"`
+	Message    string `yaml:"message"`
+	RetryAfter string `yaml:"retryAfter"`
+	AfterChars int    `yaml:"afterChars"` // characters of the text that arrive first
+	Attempts   int    `yaml:"attempts"`   // only attempts up to this one fail; 0 is all
+
 	retryAfter time.Duration
-	afterChars int // characters of the text that arrive first
-	attempts   int // only attempts up to this one fail; 0 is all
 }
 
 // faultKinds are the kinds a script may name, with what each says by default.
@@ -32,21 +35,17 @@ var faultKinds = map[string]string{
 
 // strikes reports whether the fault happens on an attempt.
 func (f *fault) strikes(attempt int) bool {
-	return f != nil && (f.attempts == 0 || attempt <= f.attempts)
+	return f != nil && (f.Attempts == 0 || attempt <= f.Attempts)
 }
 
 // happen ends a stream: with an error, with nothing, or only with its context.
 func (f *fault) happen(ctx context.Context, yield func(model.Chunk, error) bool) {
-	switch f.kind {
+	switch f.Kind {
 	case "cut":
 	case "hang":
 		<-ctx.Done()
 		yield(model.Chunk{}, ctx.Err())
 	default:
-		message := f.message
-		if message == "" {
-			message = faultKinds[f.kind]
-		}
-		yield(model.Chunk{}, &model.Error{Class: f.kind, Message: message, RetryAfter: f.retryAfter})
+		yield(model.Chunk{}, &model.Error{Class: f.Kind, Message: cmp.Or(f.Message, faultKinds[f.Kind]), RetryAfter: f.retryAfter})
 	}
 }

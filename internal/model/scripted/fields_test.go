@@ -13,10 +13,10 @@ func TestEveryFieldIsInTheReference(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, shape := range []reflect.Type{
-		reflect.TypeFor[scriptFile](), reflect.TypeFor[stepFile](), reflect.TypeFor[whenFile](), reflect.TypeFor[callFile](), reflect.TypeFor[faultFile](),
+		reflect.TypeFor[scriptFile](), reflect.TypeFor[step](), reflect.TypeFor[when](), reflect.TypeFor[callFile](), reflect.TypeFor[fault](),
 	} {
 		for f := range shape.Fields() {
-			if name := f.Tag.Get("yaml"); !strings.Contains(string(text), "\n| `"+name+"` |") {
+			if name := f.Tag.Get("yaml"); name != "" && !strings.Contains(string(text), "\n| `"+name+"` |") {
 				t.Errorf("docs/scripted.md has no line for %s of %s", name, shape.Name())
 			}
 		}

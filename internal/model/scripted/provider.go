@@ -70,23 +70,23 @@ type answer struct {
 
 // play says the step. It returns false when the consumer left or the context ended.
 func (a *answer) play(attempt int) bool {
-	st, failing := a.step, a.step.fault.strikes(attempt)
+	st, failing := a.step, a.step.Fault.strikes(attempt)
 	if !a.wait(st.delay) {
 		return false
 	}
-	if st.reasoning != "" && !a.say(model.Chunk{Reasoning: st.number(st.reasoning, a.n)}) {
+	if st.Reasoning != "" && !a.say(model.Chunk{Reasoning: st.number(st.Reasoning, a.n)}) {
 		return false
 	}
-	text := []rune(st.number(st.text, a.n))
+	text := []rune(st.number(st.Text, a.n))
 	limit := len(text)
 	if failing {
-		limit = min(limit, st.fault.afterChars)
+		limit = min(limit, st.Fault.AfterChars)
 	}
 	if !a.speak(text, limit) {
 		return false
 	}
 	if failing {
-		st.fault.happen(a.ctx, a.yield)
+		st.Fault.happen(a.ctx, a.yield)
 		return true
 	}
 	for i, call := range st.calls {
@@ -96,7 +96,7 @@ func (a *answer) play(attempt int) bool {
 			return false
 		}
 	}
-	last := model.Chunk{Stop: st.stop}
+	last := model.Chunk{Stop: st.Stop}
 	if st.usage != nil {
 		u := *st.usage
 		last.Usage = &u
@@ -106,7 +106,7 @@ func (a *answer) play(attempt int) bool {
 
 // speak says text in the step's number of pieces, up to limit characters.
 func (a *answer) speak(text []rune, limit int) bool {
-	n := min(max(a.step.chunks, 1), len(text))
+	n := min(max(a.step.Chunks, 1), len(text))
 	for i := range n {
 		from, to := i*len(text)/n, min((i+1)*len(text)/n, limit)
 		if from >= to {

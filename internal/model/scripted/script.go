@@ -28,22 +28,31 @@ func (s *Script) Name() string { return s.name }
 // Len is the number of answers on the main line, repetitions counted.
 func (s *Script) Len() int { return s.length }
 
-// step is one answer, or with repeat a run of answers.
+// step is one answer, or with repeat a run of answers: as it is written, and what
+// is played of it. Durations are text in a file, so that a bad one can be told with
+// its place.
 type step struct {
-	index      int // in the file, from 0
-	when       *when
-	times      int
-	repeat     int
-	jump       int // place on the main line to go on at, stay or next
-	text       string
-	reasoning  string
+	Label      string     `yaml:"label"`
+	When       *when      `yaml:"when"`
+	Times      int        `yaml:"times"`
+	Repeat     int        `yaml:"repeat"`
+	Goto       string     `yaml:"goto"`
+	Text       string     `yaml:"text"`
+	Reasoning  string     `yaml:"reasoning"`
+	Calls      []callFile `yaml:"calls"`
+	Delay      string     `yaml:"delay"`
+	Chunks     int        `yaml:"chunks"`
+	ChunkDelay string     `yaml:"chunkDelay"`
+	Usage      *usageFile `yaml:"usage"`
+	Stop       string     `yaml:"stop"`
+	Fault      *fault     `yaml:"fault"`
+
+	index      int          // in the file, from 0
+	jump       int          // place on the main line to go on at, stay or next
 	calls      []model.Call // Args as written; ID is set when the step is played
 	delay      time.Duration
-	chunks     int
 	chunkDelay time.Duration
 	usage      *belay.Usage
-	stop       string
-	fault      *fault
 }
 
 // Values of step.jump besides a place.
@@ -54,22 +63,24 @@ const (
 
 // when is the condition of a branch: everything that is set must hold.
 type when struct {
-	contains string
-	matches  *regexp.Regexp
-	tool     string
-	err      *bool
-	note     *regexp.Regexp
-	attempt  int
-	forced   string
+	Contains string `yaml:"contains"`
+	Matches  string `yaml:"matches"`
+	Tool     string `yaml:"tool"`
+	Error    *bool  `yaml:"error"`
+	Note     string `yaml:"note"`
+	Attempt  int    `yaml:"attempt"`
+	Forced   string `yaml:"forced"`
+
+	matches, note *regexp.Regexp // nil where the text is empty
 }
 
 // unrecorded reports whether a part of the condition is about the request
 // itself: of an answer in the past the conversation doesn't show it.
-func (w *when) unrecorded() bool { return w.note != nil || w.attempt != 0 || w.forced != "" }
+func (w *when) unrecorded() bool { return w.Note != "" || w.Attempt != 0 || w.Forced != "" }
 
 // aboutInput reports whether a part of the condition is about what was said since the last answer.
 func (w *when) aboutInput() bool {
-	return w.contains != "" || w.matches != nil || w.tool != "" || w.err != nil
+	return w.Contains != "" || w.Matches != "" || w.Tool != "" || w.Error != nil
 }
 
 // at is the step at a place of the main line, and which repetition
@@ -85,7 +96,7 @@ func (s *Script) at(place int) (*step, int) {
 // number writes the repetition into a text of a repeated step. Other steps
 // keep ${n} as it is, because it means something to a shell.
 func (st *step) number(text string, n int) string {
-	if st.repeat == 0 {
+	if st.Repeat == 0 {
 		return text
 	}
 	return strings.ReplaceAll(text, "${n}", strconv.Itoa(n))

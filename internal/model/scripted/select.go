@@ -37,7 +37,7 @@ func (s *Script) choose(r model.Request) (choice, bool) {
 	}
 	in := heard{r.Messages, from, len(r.Messages)}
 	for _, b := range s.branch {
-		if w.open(b) && b.when.input(in) && b.when.request(r) {
+		if w.open(b) && b.When.input(in) && b.When.request(r) {
 			return choice{b, 1, w.answers + 1}, true
 		}
 	}
@@ -51,10 +51,10 @@ func (w *walk) past(messages []belay.Message, from, at int) {
 	main, n := w.script.at(w.place)
 	in := heard{messages, from, at}
 	for _, b := range w.script.branch {
-		if !w.open(b) || !b.when.input(in) {
+		if !w.open(b) || !b.When.input(in) {
 			continue
 		}
-		if b.when.unrecorded() {
+		if b.When.unrecorded() {
 			said := messages[at]
 			if !b.says(said, 1) || main != nil && main.says(said, n) {
 				continue
@@ -65,18 +65,18 @@ func (w *walk) past(messages []belay.Message, from, at int) {
 		return
 	}
 	if main != nil {
-		w.move(main, n >= main.repeat)
+		w.move(main, n >= main.Repeat)
 	}
 }
 
 // open reports whether a branch may be taken once more.
-func (w *walk) open(b *step) bool { return b.times == 0 || w.taken[b] < b.times }
+func (w *walk) open(b *step) bool { return b.Times == 0 || w.taken[b] < b.Times }
 
 // move goes where an answer leads. A jump of a repeated step waits for its
 // last repetition.
 func (w *walk) move(st *step, last bool) {
 	switch {
-	case st.when == nil && (!last || st.jump == jumpNone), st.jump == jumpNext:
+	case st.When == nil && (!last || st.jump == jumpNone), st.jump == jumpNext:
 		w.place++
 	case st.jump >= 0:
 		w.place = st.jump
@@ -95,7 +95,7 @@ func (st *step) says(m belay.Message, n int) bool {
 		}
 	}
 	same := func(name string, c model.Call) bool { return name == c.Name }
-	return text.String() == st.number(st.text, n) && slices.EqualFunc(tools, st.calls, same)
+	return text.String() == st.number(st.Text, n) && slices.EqualFunc(tools, st.calls, same)
 }
 
 // heard is what was said to the model between two of its answers:
@@ -130,7 +130,7 @@ func (w *when) input(h heard) bool {
 	}
 	for _, m := range h.messages[h.from:h.to] {
 		for _, p := range m.Parts {
-			if p.Result != nil && w.result(h, p.Result) || p.Result == nil && w.tool == "" && w.err == nil && w.text(textOf(p)) {
+			if p.Result != nil && w.result(h, p.Result) || p.Result == nil && w.Tool == "" && w.Error == nil && w.text(textOf(p)) {
 				return true
 			}
 		}
@@ -150,19 +150,19 @@ func textOf(p belay.Part) string {
 }
 
 func (w *when) result(h heard, r *belay.ToolResult) bool {
-	return (w.err == nil || *w.err == r.Error) && (w.tool == "" || w.tool == h.tool(r)) && w.text(r.Text)
+	return (w.Error == nil || *w.Error == r.Error) && (w.Tool == "" || w.Tool == h.tool(r)) && w.text(r.Text)
 }
 
 func (w *when) text(s string) bool {
-	return strings.Contains(s, w.contains) && (w.matches == nil || w.matches.MatchString(s))
+	return strings.Contains(s, w.Contains) && (w.matches == nil || w.matches.MatchString(s))
 }
 
 // request reports whether the request itself meets the condition.
 func (w *when) request(r model.Request) bool {
 	switch {
 	case w.note != nil && (r.Note == "" || !w.note.MatchString(r.Note)),
-		w.attempt != 0 && w.attempt != r.Attempt,
-		w.forced != "" && w.forced != r.ForceTool:
+		w.Attempt != 0 && w.Attempt != r.Attempt,
+		w.Forced != "" && w.Forced != r.ForceTool:
 		return false
 	}
 	return true
