@@ -1,6 +1,7 @@
 package catalog
 
 import (
+	"maps"
 	"net/netip"
 	"slices"
 	"strings"
@@ -85,12 +86,8 @@ func (c *Catalog) Lookup(name string, servers ...string) (Model, bool) {
 func (m *Model) elsewhere() Model {
 	out := *m
 	out.Prices = nil
-	out.From = make(map[string]string, len(m.From))
-	for k, v := range m.From {
-		if k != "prices" {
-			out.From[k] = v
-		}
-	}
+	out.From = maps.Clone(m.From)
+	delete(out.From, "prices")
 	return out
 }
 
@@ -116,12 +113,9 @@ func (c *Catalog) named(provider, name string) *Model {
 		}
 	}
 	for i := range c.models {
-		if m := &c.models[i]; m.Provider == provider {
-			for _, a := range m.Aliases {
-				if strings.EqualFold(a, name) {
-					return m
-				}
-			}
+		m := &c.models[i]
+		if m.Provider == provider && slices.ContainsFunc(m.Aliases, func(a string) bool { return strings.EqualFold(a, name) }) {
+			return m
 		}
 	}
 	return nil

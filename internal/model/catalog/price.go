@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"math/bits"
+	"math/big"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -61,41 +61,24 @@ func Cost(m Model, u belay.Usage, at time.Time) (microUSD int64, ok bool) {
 	if u.Cached > 0 && r.CacheRead == nil || u.CacheWrite > 0 && r.CacheWrite == nil {
 		return 0, false
 	}
-	var s sum
-	s.add(max(0, u.Input-u.Cached-u.CacheWrite), r.Input)
-	s.add(u.Output, r.Output)
+	var sum big.Int // no product of tokens and rates is too large for it
+	add := func(tokens, rate int64) {
+		sum.Add(&sum, new(big.Int).Mul(big.NewInt(tokens), big.NewInt(rate)))
+	}
+	add(max(0, u.Input-u.Cached-u.CacheWrite), r.Input)
+	add(u.Output, r.Output)
 	if u.Cached > 0 {
-		s.add(u.Cached, *r.CacheRead)
+		add(u.Cached, *r.CacheRead)
 	}
 	if u.CacheWrite > 0 {
-		s.add(u.CacheWrite, *r.CacheWrite)
+		add(u.CacheWrite, *r.CacheWrite)
 	}
-	return s.dollars()
+	sum.Add(&sum, big.NewInt(perMillion-1)) // rounds up
+	sum.Quo(&sum, big.NewInt(perMillion))
+	return sum.Int64(), sum.Cmp(big.NewInt(maxCost)) <= 0
 }
 
-// sum adds tokens times rates without overflow: in 128 bits.
-type sum struct{ hi, lo uint64 }
-
-func (s *sum) add(tokens, rate int64) {
-	hi, lo := bits.Mul64(uint64(tokens), uint64(rate))
-	var carry uint64
-	s.lo, carry = bits.Add64(s.lo, lo, 0)
-	s.hi, _ = bits.Add64(s.hi, hi, carry)
-}
-
-const perMillion = 1_000_000
-
-// dollars is the sum by a million tokens, rounded up.
-func (s *sum) dollars() (int64, bool) {
-	if s.hi >= perMillion {
-		return 0, false
-	}
-	quo, rem := bits.Div64(s.hi, s.lo, perMillion)
-	if rem > 0 {
-		quo++
-	}
-	if quo > 1<<62 {
-		return 0, false
-	}
-	return int64(quo), true
-}
+const (
+	perMillion = 1_000_000
+	maxCost    = 1 << 62
+)

@@ -53,17 +53,20 @@ type entry struct {
 
 // usd are prices as vendors print them: dollars for a million tokens.
 type usd struct {
-	Input      json.Number `json:"input" yaml:"input"`
-	Output     json.Number `json:"output" yaml:"output"`
-	CacheRead  json.Number `json:"cache_read" yaml:"cache_read"`
-	CacheWrite json.Number `json:"cache_write" yaml:"cache_write"`
-	Long       []long      `json:"long" yaml:"long"`
-	Until      string      `json:"until" yaml:"until"`
-	Next       *usd        `json:"next" yaml:"next"`
+	Dollars `yaml:",inline"`
+	Long    []long `json:"long" yaml:"long"`
+	Until   string `json:"until" yaml:"until"`
+	Next    *usd   `json:"next" yaml:"next"`
 }
 
 type long struct {
-	Over       int64       `json:"over" yaml:"over"`
+	Over    int64 `json:"over" yaml:"over"`
+	Dollars `yaml:",inline"`
+}
+
+// Dollars are the prices of one kind of request. The reader of YAML wants the name of
+// what is inlined exported.
+type Dollars struct {
 	Input      json.Number `json:"input" yaml:"input"`
 	Output     json.Number `json:"output" yaml:"output"`
 	CacheRead  json.Number `json:"cache_read" yaml:"cache_read"`
@@ -276,7 +279,7 @@ func words[T ~string](list []T) string {
 
 // prices are exact: dollars become millionths without a fraction in between.
 func (u *usd) prices() (*Prices, *mistake) {
-	r, bad := rates(u.Input, u.Output, u.CacheRead, u.CacheWrite)
+	r, bad := u.rates()
 	if bad != nil {
 		return nil, bad
 	}
@@ -287,7 +290,7 @@ func (u *usd) prices() (*Prices, *mistake) {
 			return nil, wrong("over is a number of tokens, and each is larger than the one before it; have %d", l.Over).in("long", i, "over")
 		}
 		last = l.Over
-		r, bad := rates(l.Input, l.Output, l.CacheRead, l.CacheWrite)
+		r, bad := l.rates()
 		if bad != nil {
 			return nil, bad.in("long", i)
 		}
@@ -311,17 +314,17 @@ func (u *usd) prices() (*Prices, *mistake) {
 	return p, nil
 }
 
-func rates(input, output, read, write json.Number) (r Rates, bad *mistake) {
+func (d Dollars) rates() (r Rates, bad *mistake) {
 	for _, f := range []struct {
 		name  string
 		value json.Number
 		must  bool
 		to    func(int64)
 	}{
-		{"input", input, true, func(v int64) { r.Input = v }},
-		{"output", output, true, func(v int64) { r.Output = v }},
-		{"cache_read", read, false, func(v int64) { r.CacheRead = &v }},
-		{"cache_write", write, false, func(v int64) { r.CacheWrite = &v }},
+		{"input", d.Input, true, func(v int64) { r.Input = v }},
+		{"output", d.Output, true, func(v int64) { r.Output = v }},
+		{"cache_read", d.CacheRead, false, func(v int64) { r.CacheRead = &v }},
+		{"cache_write", d.CacheWrite, false, func(v int64) { r.CacheWrite = &v }},
 	} {
 		if f.value == "" && !f.must {
 			continue
