@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"iter"
+	"slices"
 	"sort"
 	"sync"
 
@@ -40,8 +41,6 @@ type Shared struct {
 	from   Position // all facts behind this are in kept …
 	to     Position // … up to this
 	kept   []*Record
-	gone   int                       // how many were kept before those
-	of     map[belay.SessionID][]int // where a session's are among all that were kept
 	size   int
 	reads  int64 // of the store that have begun
 	filled int64 // the last one that came to s.to, or found nothing behind it, …
@@ -121,25 +120,6 @@ func (s *Shared) Scan(ctx context.Context, after Position) iter.Seq2[Record, err
 	}
 }
 
-// Recent is the facts of a session behind a position, without asking the store,
-// and up to where they are all of them. false: that isn't known here.
-func (s *Shared) Recent(session belay.SessionID, after Position) (recs []*Record, upTo Position, ok bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	ok = after >= s.from && after <= s.to && s.to > 0
-	for i, n := range s.of[session] {
-		r := s.kept[n-s.gone]
-		ok = ok || i == 0 && r.Event.Seq == 1 && r.Event.Stream == session.Stream() // none is before it
-		if !ok {
-			break
-		}
-		if r.Position > after {
-			recs = append(recs, r)
-		}
-	}
-	return recs, s.to, ok
-}
-
 // next is a part of what is after a position; more means that there may be more.
 // What was read from the store after asked is all there was.
 func (s *Shared) next(ctx context.Context, after Position, asked int64) (recs []*Record, more bool, err error) {
@@ -216,12 +196,10 @@ func (s *Shared) keep(after Position, recs []*Record) bool {
 		return false
 	}
 	if after > s.to || s.kept == nil {
-		s.from, s.kept, s.gone, s.of, s.size = after, []*Record{}, 0, map[belay.SessionID][]int{}, 0
+		s.from, s.kept, s.size = after, []*Record{}, 0
 	}
-	for i := range recs {
-		id := recs[i].Event.IDs.Session
-		s.of[id] = append(s.of[id], s.gone+len(s.kept)+i)
-		s.size += sizeOf(recs[i])
+	for _, r := range recs {
+		s.size += sizeOf(r)
 	}
 	s.kept = append(s.kept, recs...)
 	if s.to = after; len(recs) > 0 {
@@ -239,13 +217,9 @@ func (s *Shared) bound() {
 	n := 0
 	for ; s.size > sharedBytes/4*3 && n < len(s.kept)-1; n++ {
 		s.size -= sizeOf(s.kept[n])
-		id := s.kept[n].Event.IDs.Session
-		if s.of[id] = s.of[id][1:]; len(s.of[id]) == 0 {
-			delete(s.of, id)
-		}
 	}
 	if n > 0 {
-		s.from, s.kept, s.gone = s.kept[n-1].Position, append([]*Record(nil), s.kept[n:]...), s.gone+n
+		s.from, s.kept = s.kept[n-1].Position, slices.Clone(s.kept[n:])
 	}
 }
 
@@ -254,7 +228,7 @@ func (s *Shared) forget() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.fresh.take()
-	s.from, s.to, s.kept, s.gone, s.of, s.size = 0, 0, nil, 0, nil, 0
+	s.from, s.to, s.kept, s.size = 0, 0, nil, 0
 }
 
 // DeleteSession takes a session out of the store, and of what is kept here.

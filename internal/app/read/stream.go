@@ -107,9 +107,6 @@ func (v *Reads) ofRun(ctx context.Context, q Query) (feed.Scope, error) {
 
 // there reports whether a session has facts, or at least a command that waits.
 func (v *Reads) there(ctx context.Context, id belay.SessionID) error {
-	if v.Hub != nil && v.Hub.Has(id) {
-		return nil
-	}
 	if _, err := v.Store.Head(ctx, id.Stream()); !errors.Is(err, store.ErrNotFound) {
 		return err
 	}

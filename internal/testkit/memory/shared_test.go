@@ -123,12 +123,6 @@ func TestFollowersReadTheLogOnce(t *testing.T) {
 	if c.facts == before {
 		t.Error("what isn't kept any more wasn't read")
 	}
-	if recs, upTo, ok := s.Recent("sess_a", quick.at-10); !ok || upTo != quick.at || len(recs) != 10 || recs[0].Position != quick.at-9 {
-		t.Errorf("of the last ten facts %d are kept, up to %d, %v", len(recs), upTo, ok)
-	}
-	if recs, _, ok := s.Recent("sess_a", 0); ok {
-		t.Errorf("%d facts are said to be all", len(recs))
-	}
 	if !slices.Equal(late.seen, quick.seen) {
 		t.Errorf("a late follower saw %d facts of %d", len(late.seen), len(quick.seen))
 	}
@@ -191,51 +185,4 @@ func TestAnnouncedFactsAreNotReadAgain(t *testing.T) {
 	if quick.at != store.Position(2*n) || late.at != quick.at || c.facts < 2000 {
 		t.Errorf("of %d facts the last that were seen are %d and %d; %d were read", 2*n, quick.at, late.at, c.facts)
 	}
-}
-
-// TestASessionThatJustBeganIsKnown: its facts are had without the store once
-// somebody follows the log, all of them or none, and not any more when it was deleted,
-// also by another process.
-func TestASessionThatJustBeganIsKnown(t *testing.T) {
-	d := memory.New()
-	c := &counted{Store: d.Open(memory.Options{})}
-	s := store.Share(c)
-	found := func(name string) {
-		id := belay.SessionID("sess_" + name)
-		b := store.Batch{Session: id, Stream: id.Stream(), Epoch: 1, Claim: &store.Claim{Owner: store.Owner{ID: "one"}}, Events: []event.Envelope{
-			{IDs: belay.IDs{Session: id}, Data: event.SessionCreated{Workspace: "/ws"}}, {IDs: belay.IDs{Session: id}, Data: event.SessionUpdated{Title: name}}}}
-		if _, err := s.Append(t.Context(), b); err != nil {
-			t.Fatal(err)
-		}
-	}
-	known := func(name string, after store.Position, want int) {
-		t.Helper()
-		recs, upTo, ok := s.Recent(belay.SessionID("sess_"+name), after)
-		if ok != (want >= 0) || ok && (len(recs) != want || want > 0 && recs[want-1].Position > upTo) {
-			t.Errorf("of %s behind %d: %d facts up to %d, %v; want %d", name, after, len(recs), upTo, ok, want)
-		}
-	}
-	found("old")
-	f := &follower{at: 2}
-	known("old", 0, -1) // nobody has read anything
-	found("a")
-	f.scan(t, s, -1)
-	scans := c.scans
-	known("a", 0, 2)
-	known("a", 3, 1)
-	known("a", 4, 0)
-	known("old", 0, -1) // it began before what is kept
-	known("old", 2, 0)
-	known("none", 0, -1)
-	if c.scans != scans {
-		t.Error("the store was asked")
-	}
-	other := d.Open(memory.Options{})
-	if _, err := other.DeleteSession(t.Context(), "sess_a", "user:ada"); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Tombstones(t.Context(), 4); err != nil {
-		t.Fatal(err)
-	}
-	known("a", 0, -1)
 }

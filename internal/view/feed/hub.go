@@ -43,9 +43,8 @@ func (o *Options) defaults() {
 // Hub follows the log of one store for all its readers. Without readers it only
 // looks at each new fact.
 type Hub struct {
-	st     store.Store
-	recent recent // nil: the store keeps nothing
-	o      Options
+	st store.Store
+	o  Options
 
 	mu     sync.Mutex
 	err    error          // why it ended
@@ -54,11 +53,6 @@ type Hub struct {
 	size   int            // bytes in ring
 	topics map[belay.SessionID]*topic
 	flows  flows
-}
-
-// recent is a store that keeps its newest facts in memory, as store.Shared does.
-type recent interface {
-	Recent(session belay.SessionID, after store.Position) (recs []*store.Record, upTo store.Position, ok bool)
 }
 
 // entry is a fact, encoded once for everybody.
@@ -90,19 +84,7 @@ func New(ctx context.Context, st store.Store, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	h := &Hub{st: st, o: o, head: end, topics: map[belay.SessionID]*topic{}, flows: flows{}}
-	h.recent, _ = st.(recent)
-	return h, nil
-}
-
-// Has reports whether facts of a session are known without asking the store. Its
-// no says nothing.
-func (h *Hub) Has(session belay.SessionID) bool {
-	if h.recent == nil {
-		return false
-	}
-	recs, _, ok := h.recent.Recent(session, 0)
-	return ok && len(recs) > 0
+	return &Hub{st: st, o: o, head: end, topics: map[belay.SessionID]*topic{}, flows: flows{}}, nil
 }
 
 // Run follows the log until ctx ends or the store fails, which is its error.

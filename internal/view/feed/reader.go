@@ -200,12 +200,11 @@ var errLapsed = errors.New("the store was put back")
 func (r *Reader) Follow(ctx context.Context, give func([]Message) error) error {
 	defer r.Close()
 	given := false
-	give = func(to func([]Message) error) func([]Message) error {
-		return func(ms []Message) error {
-			given = true
-			return to(ms)
-		}
-	}(give)
+	to := give
+	give = func(ms []Message) error {
+		given = true
+		return to(ms)
+	}
 	beat := time.NewTimer(r.hub.o.Heartbeat)
 	defer beat.Stop()
 	if r.lapsed {
@@ -344,25 +343,10 @@ func (r *Reader) fact(e *entry) Message {
 // reader that fell behind. One that misses more is brought up by a snapshot.
 const lateFacts = 256
 
-// facts are those of the scope from where the reader stands, at least up to a
-// position. Those of a session that has just begun needn't be read.
-func (r *Reader) facts(ctx context.Context, upTo store.Position) iter.Seq2[store.Record, error] {
+// facts are those of the scope from where the reader stands.
+func (r *Reader) facts(ctx context.Context) iter.Seq2[store.Record, error] {
 	if r.scope.Session == "" {
 		return r.hub.st.Scan(ctx, r.at)
-	}
-	if r.hub.recent != nil {
-		if recs, at, ok := r.hub.recent.Recent(r.scope.Session, r.at); ok && at >= upTo {
-			return func(yield func(store.Record, error) bool) {
-				for _, rec := range recs {
-					if r.scope.Stream != "" && rec.Event.Stream != r.scope.Stream {
-						continue
-					}
-					if !yield(*rec, nil) {
-						return
-					}
-				}
-			}
-		}
 	}
 	return r.hub.st.Window(ctx, store.Window{Session: r.scope.Session, Stream: r.scope.Stream, After: r.at})
 }
@@ -371,10 +355,9 @@ func (r *Reader) facts(ctx context.Context, upTo store.Position) iter.Seq2[store
 // or so many of its session if most isn't 0: then there may be more.
 func (r *Reader) read(ctx context.Context, most int, give func([]Message) error) (more bool, err error) {
 	upTo := r.hub.Head()
-	facts := r.facts(ctx, upTo)
 	var out []Message
 	size, n, room := 0, 0, 16 // a small delivery first: it is there soon, and who breaks off cost little
-	for rec, err := range facts {
+	for rec, err := range r.facts(ctx) {
 		if err != nil {
 			return false, err
 		}
