@@ -51,8 +51,9 @@ func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scr
 	return b, nil
 }
 
-// read yields the facts of a bundle and holds them against its description.
-func (b *Bundle) read(ctx context.Context) iter.Seq2[store.Stored, error] {
+// Facts yields the facts in the order of the log, and holds them against the
+// bundle's description.
+func (b *Bundle) Facts(ctx context.Context) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
 		stop := errors.New("enough")
 		in := io.NewSectionReader(b.file, b.facts, b.Manifest.Facts.Size)
@@ -71,9 +72,6 @@ func (b *Bundle) read(ctx context.Context) iter.Seq2[store.Stored, error] {
 		}
 	}
 }
-
-// Facts yields the facts in the order of the log.
-func (b *Bundle) Facts(ctx context.Context) iter.Seq2[store.Stored, error] { return b.read(ctx) }
 
 // Inbox is the commands that wait.
 func (b *Bundle) Inbox() []belay.Order { return slices.Clone(b.orders) }

@@ -180,7 +180,7 @@ func (r *reader) facts() error {
 	}
 	r.b.facts = r.at - blocks(m.Facts.Size) + 512
 	chains := store.NewChains(m.Session)
-	for f, err := range r.b.read(r.ctx) {
+	for f, err := range r.b.Facts(r.ctx) {
 		if err != nil {
 			return err
 		}

@@ -99,7 +99,7 @@ func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
 // first, then everything else in one transaction. A process that dies before
 // that leaves unreferenced content, which the store collects.
 func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID]store.Lane) error {
-	err := t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.read(ctx), Lanes: lanes, Inbox: b.orders,
+	err := t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.Facts(ctx), Lanes: lanes, Inbox: b.orders,
 		Keep: func(ctx context.Context) error {
 			for _, c := range b.Manifest.Content {
 				if err := b.keep(ctx, t, c); err != nil {

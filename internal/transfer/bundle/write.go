@@ -105,30 +105,41 @@ func (p *Plan) waiting(ctx context.Context) (all []belay.Order, err error) {
 
 func (p *Plan) takeFacts(ctx context.Context, named *names) error {
 	chains := store.NewChains(p.Manifest.Session)
-	lines := newLines(io.Discard)
-	for f, err := range p.src.Stored(ctx, p.Manifest.Session, p.upTo) {
-		if err != nil {
-			return err
-		}
-		if _, err := chains.Add(&f); err != nil {
+	facts, err := p.facts(ctx, io.Discard, func(f *store.Stored) error {
+		if _, err := chains.Add(f); err != nil {
 			return err
 		}
 		e, err := f.Row.Unpack(p.Manifest.Runtime, p.Manifest.Session, f.Stream)
 		if err != nil {
 			return err
 		}
-		if err := named.fact(store.RowName(f.Stream, f.Row.Seq), &e, f.Row.Data); err != nil {
-			return err
-		}
-		if err := lines.add(lineOf(&f)); err != nil {
-			return err
-		}
+		return named.fact(store.RowName(f.Stream, f.Row.Seq), &e, f.Row.Data)
+	})
+	if err != nil {
+		return err
 	}
 	for _, h := range chains.Heads() {
 		p.Manifest.Streams = append(p.Manifest.Streams, Head{h.Stream, h.Seq, hex.EncodeToString(h.Hash[:]), h.Time})
 	}
-	p.Manifest.Facts = lines.done()
+	p.Manifest.Facts = facts
 	return nil
+}
+
+// facts writes the lines of the facts, after a look at each.
+func (p *Plan) facts(ctx context.Context, w io.Writer, look func(*store.Stored) error) (Lines, error) {
+	lines := newLines(w)
+	for f, err := range p.src.Stored(ctx, p.Manifest.Session, p.upTo) {
+		if err == nil {
+			err = look(&f)
+		}
+		if err == nil {
+			err = lines.add(lineOf(&f))
+		}
+		if err != nil {
+			return Lines{}, err
+		}
+	}
+	return lines.done(), nil
 }
 
 func (p *Plan) takeInbox(orders []belay.Order, named *names) error {
@@ -219,19 +230,11 @@ func (p *Plan) writeFacts(ctx context.Context, a *tar.Writer) error {
 	if err := a.WriteHeader(header(factsName, p.Manifest.Facts.Size)); err != nil {
 		return tooLarge(factsName, err)
 	}
-	lines := newLines(a)
-	for f, err := range p.src.Stored(ctx, p.Manifest.Session, p.upTo) {
-		if err != nil {
-			return err
-		}
-		if err := lines.add(lineOf(&f)); err != nil {
-			return err
-		}
+	facts, err := p.facts(ctx, a, func(*store.Stored) error { return nil })
+	if err == nil && facts != p.Manifest.Facts {
+		err = store.Damaged(string(p.Manifest.Session), "its facts changed while they were read")
 	}
-	if lines.done() != p.Manifest.Facts {
-		return store.Damaged(string(p.Manifest.Session), "its facts changed while they were read")
-	}
-	return nil
+	return err
 }
 
 func (p *Plan) writeContent(ctx context.Context, a *tar.Writer, c Content) error {

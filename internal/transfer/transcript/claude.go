@@ -35,23 +35,6 @@ type claudeLine struct {
 	} `json:"message"`
 }
 
-// claudeBlock is a piece of a message.
-type claudeBlock struct {
-	Type    string          `json:"type"`
-	Text    string          `json:"text"`
-	ID      string          `json:"id"`
-	Name    string          `json:"name"`
-	Input   json.RawMessage `json:"input"`
-	Call    string          `json:"tool_use_id"`
-	Content json.RawMessage `json:"content"`
-	IsError bool            `json:"is_error"`
-	Source  struct {
-		Type  string `json:"type"`
-		Media string `json:"media_type"`
-		Data  string `json:"data"`
-	} `json:"source"`
-}
-
 // claudeNode is what is remembered of a line.
 type claudeNode struct {
 	span
@@ -120,7 +103,7 @@ func (c *Conversation) claudeNode(at span, l *claudeLine) (n claudeNode, ok bool
 			c.About.Model = l.Message.Model
 		}
 		n.message = l.Message.ID
-		for _, b := range claudeBlocks(l.Message.Content) {
+		for _, b := range blocks(l.Message.Content) {
 			switch {
 			case l.Type == "assistant" && b.Type == "tool_use":
 				n.calls = append(n.calls, b.ID)
@@ -152,14 +135,6 @@ func (c *Conversation) withoutSub(nodes []claudeNode) (main []claudeNode) {
 		}
 	}
 	return main
-}
-
-func claudeBlocks(raw json.RawMessage) (blocks []claudeBlock) {
-	if s, ok := text(raw); ok {
-		return []claudeBlock{{Type: "text", Text: s}}
-	}
-	_ = json.Unmarshal(raw, &blocks) // what isn't a list of blocks has none
-	return blocks
 }
 
 // chooseClaude marks the lines of the branch that the last message is on. Its
@@ -227,7 +202,7 @@ func claudeSaid(b *builder, l *claudeLine, line int) {
 }
 
 func claudeAnswer(b *builder, l *claudeLine, line int) (parts []Part) {
-	for _, block := range claudeBlocks(l.Message.Content) {
+	for _, block := range blocks(l.Message.Content) {
 		switch block.Type {
 		case "text":
 			parts = append(parts, Part{Text: block.Text})
@@ -246,7 +221,7 @@ func claudeAnswer(b *builder, l *claudeLine, line int) (parts []Part) {
 // belong to what was before, then what was said.
 func claudeUser(b *builder, l *claudeLine, line int) {
 	var parts []Part
-	for _, block := range claudeBlocks(l.Message.Content) {
+	for _, block := range blocks(l.Message.Content) {
 		switch block.Type {
 		case "tool_result":
 			b.result(block.Call, claudeResult(b, block.Content, line), block.IsError, line)
@@ -268,7 +243,7 @@ func claudeResult(b *builder, raw json.RawMessage, line int) string {
 		return s
 	}
 	var out []string
-	for _, block := range claudeBlocks(raw) {
+	for _, block := range blocks(raw) {
 		switch block.Type {
 		case "text":
 			out = append(out, block.Text)

@@ -49,17 +49,6 @@ type clawMessage struct {
 	Summary  string          `json:"summary"`
 }
 
-// clawBlock is a piece of a message.
-type clawBlock struct {
-	Type      string          `json:"type"`
-	Text      string          `json:"text"`
-	Data      string          `json:"data"`
-	Media     string          `json:"mimeType"`
-	ID        string          `json:"id"`
-	Name      string          `json:"name"`
-	Arguments json.RawMessage `json:"arguments"`
-}
-
 // clawNode is what is remembered of an entry.
 type clawNode struct {
 	span
@@ -258,12 +247,7 @@ func clawCommand(m *clawMessage) string {
 }
 
 func clawParts(b *builder, raw json.RawMessage, line int) (parts []Part) {
-	if s, ok := text(raw); ok {
-		return []Part{{Text: s}}
-	}
-	var blocks []clawBlock
-	_ = json.Unmarshal(raw, &blocks) // what isn't a list of blocks has none
-	for _, block := range blocks {
+	for _, block := range blocks(raw) {
 		switch block.Type {
 		case "text":
 			parts = append(parts, Part{Text: block.Text})

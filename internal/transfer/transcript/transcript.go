@@ -153,6 +153,34 @@ func text(raw json.RawMessage) (string, bool) {
 	return s, err == nil
 }
 
+// block is a piece of a message, in the words of all programs.
+type block struct {
+	Type      string          `json:"type"`
+	Text      string          `json:"text"`
+	ID        string          `json:"id"`
+	Name      string          `json:"name"`
+	Input     json.RawMessage `json:"input"`
+	Arguments json.RawMessage `json:"arguments"`
+	Call      string          `json:"tool_use_id"`
+	Content   json.RawMessage `json:"content"`
+	IsError   bool            `json:"is_error"`
+	Source    struct {
+		Media string `json:"media_type"`
+		Data  string `json:"data"`
+	} `json:"source"`
+	Media string `json:"mimeType"`
+	Data  string `json:"data"`
+}
+
+// blocks are those of a message: a text is one.
+func blocks(raw json.RawMessage) (all []block) {
+	if s, ok := text(raw); ok {
+		return []block{{Type: "text", Text: s}}
+	}
+	_ = json.Unmarshal(raw, &all) // what isn't a list of blocks has none
+	return all
+}
+
 // when is a time that a file may have written in another format: then it is
 // unknown.
 type when struct{ time.Time }

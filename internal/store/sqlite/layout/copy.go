@@ -159,25 +159,19 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	if err != nil {
 		return 0, Unreadable(to, err)
 	}
-	both := io.TeeReader(files.WithContext(ctx, in), counted{out, &size})
+	both := io.TeeReader(files.WithContext(ctx, in), out)
 	if err = each(both); err == nil {
 		_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, both, make([]byte, 256<<10))
+	}
+	if info, e := out.Stat(); e == nil {
+		size = info.Size()
+	} else if err == nil {
+		err = e
 	}
 	if e := out.Close(); err == nil {
 		err = e
 	}
 	return size, Unreadable(from, err)
-}
-
-type counted struct {
-	io.Writer
-	n *int64
-}
-
-func (c counted) Write(p []byte) (int, error) {
-	n, err := c.Writer.Write(p)
-	*c.n += int64(n)
-	return n, err
 }
 
 // Open connects to the copy. Its schema isn't trusted to run anything.
