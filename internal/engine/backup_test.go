@@ -160,7 +160,7 @@ func TestBackupUnderLoadRestoreVerifyResume(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{}); err != nil {
+		if _, err := backup.Restore(t.Context(), file, dir, backup.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if r, err := verify.Run(t.Context(), dir, verify.Options{}); err != nil || !r.OK() || r.Position != made.Position || made.Position <= last {

@@ -103,7 +103,7 @@ func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, err
 	if err != nil {
 		return 0, err
 	}
-	done, err := backup.Restore(ctx, a.Environment().Abs(c.File), dir, backup.RestoreOptions{Force: c.Force, Now: a.Now})
+	done, err := backup.Restore(ctx, a.Environment().Abs(c.File), dir, backup.Options{Replace: c.Force, Now: a.Now})
 	if err != nil {
 		return 0, err
 	}

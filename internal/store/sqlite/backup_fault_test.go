@@ -84,7 +84,7 @@ func TestFaultARestoreLeavesOneOfBothStores(t *testing.T) {
 			}
 			disk := &failfs.Failing{At: at, Err: problem}
 			now := time.Date(2026, 3, 1, 0, 0, at, 0, time.UTC)
-			done, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true, FS: disk, Now: func() time.Time { return now }})
+			done, err := backup.Restore(t.Context(), file, dir, backup.Options{Replace: true, FS: disk, Now: func() time.Time { return now }})
 			what := fmt.Sprintf("%s %d, %v", disk.Op, at, problem)
 			if (err != nil) != disk.Hit {
 				t.Errorf("%s: %v", what, err)

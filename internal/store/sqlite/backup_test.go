@@ -47,7 +47,7 @@ func TestABackupIsTheStoreAtOnePosition(t *testing.T) {
 	if err := m.steps(t.Context(), 5); err != nil {
 		t.Fatal(err)
 	}
-	done, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{})
+	done, err := backup.Restore(t.Context(), file, dir, backup.Options{})
 	if err != nil || done.Manifest != made || done.Aside != "" {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -90,7 +90,7 @@ func TestBackupsUnderLoadAreWhole(t *testing.T) {
 			t.Fatalf("%+v after %d, %v", made, last, err)
 		}
 		last = made.Position
-		if _, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{}); err != nil {
+		if _, err := backup.Restore(t.Context(), file, dir, backup.Options{}); err != nil {
 			t.Fatal(err)
 		}
 		if r := verified(t, dir); !r.OK() || r.Position != last {
@@ -117,7 +117,7 @@ func TestADamagedBackupIsRefusedAndNothingChanges(t *testing.T) {
 		if err := os.WriteFile(file, b, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		_, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true})
+		_, err := backup.Restore(t.Context(), file, dir, backup.Options{Replace: true})
 		if err == nil || belay.CodeOf(err) != belay.CodeBadBackup && belay.CodeOf(err) != belay.CodeStoreNewer {
 			t.Fatalf("%s: %v", what, err)
 		}
@@ -157,7 +157,7 @@ func TestRestoreKeepsWhatItReplacesAside(t *testing.T) {
 	}
 	_, err = backup.Write(t.Context(), db, file, backup.Options{})
 	wantCode(t, err, belay.CodeExists)
-	_, err = backup.Restore(t.Context(), file, dir, backup.RestoreOptions{})
+	_, err = backup.Restore(t.Context(), file, dir, backup.Options{})
 	wantCode(t, err, belay.CodeExists)
 	old := verified(t, dir)
 
@@ -165,14 +165,14 @@ func TestRestoreKeepsWhatItReplacesAside(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true})
+	_, err = backup.Restore(t.Context(), file, dir, backup.Options{Replace: true})
 	wantCode(t, err, belay.CodeStoreBusy)
 	newWork(t, open, "goes on").append(t, open, "x")
 	if err := open.Close(); err != nil {
 		t.Fatal(err)
 	}
 
-	done, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true})
+	done, err := backup.Restore(t.Context(), file, dir, backup.Options{Replace: true})
 	if err != nil || done.Aside == "" {
 		t.Fatalf("%+v, %v", done, err)
 	}
@@ -213,7 +213,7 @@ func TestPositionsGoOnBehindTheStoreThatIsReplaced(t *testing.T) {
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := backup.Restore(t.Context(), file, dir, backup.RestoreOptions{Force: true}); err != nil {
+	if _, err := backup.Restore(t.Context(), file, dir, backup.Options{Replace: true}); err != nil {
 		t.Fatal(err)
 	}
 	again := openStore(t, dir, Options{})
@@ -287,7 +287,7 @@ func TestPositionsBeforeARestoreAreKnown(t *testing.T) {
 	for i := range 3 {
 		place := t.TempDir()
 		clock := func() time.Time { return now.Add(time.Duration(i) * time.Millisecond) }
-		if _, err := backup.Restore(t.Context(), file, place, backup.RestoreOptions{Now: clock}); err != nil {
+		if _, err := backup.Restore(t.Context(), file, place, backup.Options{Now: clock}); err != nil {
 			t.Fatal(err)
 		}
 		again := openStore(t, place, Options{})

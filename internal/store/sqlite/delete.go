@@ -120,7 +120,7 @@ func (b *buryOp) apply(w *writer) (refused, broken error) {
 			return belay.Errorf(belay.CodeBusy, "something is wanted in the session").At(string(b.session)).WithHint("belay sessions show %s", b.session), err
 		}
 	}
-	return nil, b.write(w, owned, found)
+	return nil, b.write(w)
 }
 
 // heads notes how the session's streams ended.
@@ -141,21 +141,16 @@ func (b *buryOp) heads(w *writer) (refused, broken error) {
 	return nil, err
 }
 
-func (b *buryOp) write(w *writer, owned, again bool) (err error) {
+func (b *buryOp) write(w *writer) (err error) {
 	if b.g.Position, err = w.nextPosition(); err != nil {
 		return err
 	}
 	session := string(b.session)
-	if again {
-		if err := w.exec("DELETE FROM tombstones WHERE session=?", session); err != nil {
-			return err
-		}
-	}
 	for _, q := range []struct {
 		query string
 		args  []any
 	}{
-		{"INSERT INTO tombstones (" + layout.TombstoneColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?)", b.g.Values()},
+		{"INSERT OR REPLACE INTO tombstones (" + layout.TombstoneColumns + ") VALUES (?,?,?,?,?,?,?,?,?,?)", b.g.Values()},
 		{"DELETE FROM streams WHERE session=?", []any{session}},
 		{"DELETE FROM owners WHERE key=?", []any{session}},
 		{"DELETE FROM writers WHERE session=?", []any{session}},

@@ -67,23 +67,29 @@ type Source interface {
 	CopyDatabase(ctx context.Context, path string) error
 }
 
-// Options of Write. The zero value works.
+// Options of Write and Restore. The zero value works.
 type Options struct {
-	Replace bool             // a file that is there goes
-	FS      files.FS         // writes the file; the system's
-	Now     func() time.Time // when the backup is made; the system's clock
+	Replace    bool                    // Write: a file that is there goes; Restore: a store that is there is kept aside
+	FS         files.FS                // writes the files; the system's
+	Now        func() time.Time        // when the backup is made, and names what is kept aside; the system's clock
+	FileSystem func(dir string) string // Restore: names the file system a directory is on; the system's mount table
 }
 
-// Write writes what a store holds at one position into a new file, while
-// others write on. The file has its name when it is whole, was verified and is
-// synced; a file that is there is only replaced when that is wanted.
-func Write(ctx context.Context, from Source, file string, o Options) (m Manifest, err error) {
+func (o Options) withDefaults() Options {
 	if o.FS == nil {
 		o.FS = files.System{}
 	}
 	if o.Now == nil {
 		o.Now = time.Now
 	}
+	return o
+}
+
+// Write writes what a store holds at one position into a new file, while
+// others write on. The file has its name when it is whole, was verified and is
+// synced; a file that is there is only replaced when that is wanted.
+func Write(ctx context.Context, from Source, file string, o Options) (m Manifest, err error) {
+	o = o.withDefaults()
 	if _, err := os.Lstat(file); err == nil && !o.Replace {
 		return m, belay.Errorf(belay.CodeExists, "the file exists").At(file).WithHint("name another one, or use --force")
 	}

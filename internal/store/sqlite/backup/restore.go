@@ -17,7 +17,6 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -25,14 +24,6 @@ import (
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
-
-// RestoreOptions of Restore. The zero value works.
-type RestoreOptions struct {
-	Force      bool                    // a store that is there is kept aside
-	FS         files.FS                // writes the files; the system's
-	Now        func() time.Time        // names what is kept aside; the system's clock
-	FileSystem func(dir string) string // as of Options
-}
 
 // Restored is what Restore did.
 type Restored struct {
@@ -44,19 +35,14 @@ type Restored struct {
 // verifies every byte of it against its manifest and its heads, and only then
 // gives it the store's place. A store that holds something is refused, or kept
 // aside when that is forced, and never while a process has it open.
-func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Restored, err error) {
-	if o.FS == nil {
-		o.FS = files.System{}
-	}
-	if o.Now == nil {
-		o.Now = time.Now
-	}
+func Restore(ctx context.Context, file, dir string, o Options) (done Restored, err error) {
+	o = o.withDefaults()
 	u := unpacking{o: o, file: file, dir: dir, temp: filepath.Join(dir, layout.Unfinished+rand.Text())}
 	full, err := u.holdsSomething(ctx)
 	if err != nil {
 		return done, err
 	}
-	if full && !o.Force {
+	if full && !o.Replace {
 		return done, belay.Errorf(belay.CodeExists, "there is a store, and it isn't empty").At(dir).
 			WithHint("--force keeps it aside, --store DIR names another place")
 	}
@@ -84,7 +70,7 @@ func Restore(ctx context.Context, file, dir string, o RestoreOptions) (done Rest
 
 // unpacking is a backup on its way into a directory.
 type unpacking struct {
-	o     RestoreOptions
+	o     Options
 	file  string
 	dir   string
 	temp  string // laid out as a store's directory
