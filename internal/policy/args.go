@@ -99,13 +99,13 @@ type arguments struct {
 	bad bool // there are none that can be read
 }
 
-// whole are all of them, decoded.
-func (a *arguments) whole() (any, bool) {
+// readable decodes all of them, once.
+func (a *arguments) readable() bool {
 	if !a.has {
 		a.has = true
 		a.bad = len(a.raw) == 0 || json.Unmarshal(a.raw, &a.all) != nil
 	}
-	return a.all, !a.bad
+	return !a.bad
 }
 
 // at is the value that a path leads to.

@@ -6,12 +6,12 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Bounds of checkers.
@@ -164,14 +164,12 @@ var builtinCheckers = map[string]func(*Request) (Decision, string){
 }
 
 // keyForms are what keys look like. Source: the forms that their issuers publish.
-var keyForms = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
-	return regexp.MustCompile(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50}|xox[abprs]-[A-Za-z0-9-]{10}|sk-[A-Za-z0-9_-]{20}|AIza[0-9A-Za-z_-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.`)
-}}
+var keyForms = match.Lazy(`AKIA[0-9A-Z]{16}|gh[pousr]_[A-Za-z0-9]{36}|github_pat_[A-Za-z0-9_]{50}|xox[abprs]-[A-Za-z0-9-]{10}|sk-[A-Za-z0-9_-]{20}|AIza[0-9A-Za-z_-]{35}|-----BEGIN [A-Z ]*PRIVATE KEY-----|eyJ[A-Za-z0-9_-]{10,}\.eyJ[A-Za-z0-9_-]{10,}\.`)
 
 // secretForms asks about a call that can send out something that looks like a key.
 func secretForms(r *Request) (Decision, string) {
 	sends := slices.ContainsFunc(subjectsOf(r), func(sub subject) bool { return sub.egress })
-	if sends && keyForms.get().Match(r.Args) {
+	if sends && keyForms.Get().Match(r.Args) {
 		return Ask, "its arguments hold something that looks like a key, and it can send data out"
 	}
 	return Allow, ""

@@ -36,8 +36,8 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	}
 	if e.env == nil {
 		options := []cel.EnvOption{cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxText)}
-		for _, name := range variables {
-			options = append(options, cel.Variable(name, typeOf(name)))
+		for _, v := range variables {
+			options = append(options, cel.Variable(v.name, v.is))
 		}
 		env, err := cel.NewEnv(options...)
 		if err != nil {
@@ -94,7 +94,7 @@ var plainCalls = map[string]bool{
 // something that it names isn't there, or it would take too long.
 func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	if sub.vars == nil {
-		sub.vars = &vars{r: r, sub: sub, value: c.value}
+		sub.vars = &vars{r: r, sub: sub, value: c.value, made: map[string]any{}}
 	}
 	v, _, err := c.program.Eval(sub.vars)
 	if err != nil {
@@ -110,80 +110,55 @@ type vars struct {
 	r     *Request
 	sub   *subject
 	value func(any) any
-	made  [len(variables)]any
+	made  map[string]any
 }
 
-// variables are the names.
-var variables = [...]string{"tool", "args", "mode", "agent", "workspace", "level", "paths", "hosts", "taint", "program", "argv", "class", "wrapped"}
+type variable struct {
+	name string
+	is   *cel.Type
+	of   func(*vars) any
+}
 
-// typeOf is the type of a name.
-func typeOf(name string) *cel.Type {
-	switch name {
-	case "args":
-		return cel.DynType
-	case "paths", "hosts", "taint", "argv", "wrapped":
-		return cel.ListType(cel.StringType)
-	}
-	return cel.StringType
+var textList = cel.ListType(cel.StringType)
+
+// variables are the names, what they are and where it comes from. The names
+// of a simple command are empty for other calls.
+var variables = [...]variable{
+	{"tool", cel.StringType, func(v *vars) any { return v.r.Tool.Name }},
+	{"args", cel.DynType, func(v *vars) any { return v.sub.args.all }},
+	{"mode", cel.StringType, func(v *vars) any { return string(v.r.Mode) }},
+	{"agent", cel.StringType, func(v *vars) any { return v.r.Agent }},
+	{"workspace", cel.StringType, func(v *vars) any { return v.r.Workspace }},
+	{"level", cel.StringType, func(v *vars) any { return v.r.Level }},
+	{"paths", textList, func(v *vars) any { return texts(v.sub.paths, func(a access) string { return a.path }) }},
+	{"hosts", textList, func(v *vars) any { return slices.Concat([]string{}, v.sub.hosts) }},
+	{"taint", textList, func(v *vars) any { return texts(v.r.Taint, func(t Taint) string { return t.Kind }) }},
+	{"program", cel.StringType, func(v *vars) any { return v.command().Name }},
+	{"argv", textList, func(v *vars) any { return slices.Concat([]string{}, v.command().Args) }},
+	{"class", cel.StringType, func(v *vars) any { return string(v.command().Class) }},
+	{"wrapped", textList, func(v *vars) any { return slices.Concat([]string{}, v.command().Wrapped) }},
 }
 
 func (v *vars) Parent() cel.Activation { return nil }
 
+// ResolveName is the value of a name; arguments that can't be read have none.
 func (v *vars) ResolveName(name string) (any, bool) {
-	i := slices.Index(variables[:], name)
-	if i < 0 {
+	if made, ok := v.made[name]; ok {
+		return made, true
+	}
+	i := slices.IndexFunc(variables[:], func(o variable) bool { return o.name == name })
+	if i < 0 || name == "args" && !v.sub.args.readable() {
 		return nil, false
 	}
-	if v.made[i] == nil {
-		x, ok := v.make(name)
-		if !ok {
-			return nil, false
-		}
-		v.made[i] = v.value(x)
-	}
-	return v.made[i], true
+	v.made[name] = v.value(variables[i].of(v))
+	return v.made[name], true
 }
 
-// make is the value of a name; not ok are arguments that can't be read.
-func (v *vars) make(name string) (any, bool) {
-	switch name {
-	case "tool":
-		return v.r.Tool.Name, true
-	case "args":
-		return v.sub.args.whole()
-	case "mode":
-		return string(v.r.Mode), true
-	case "agent":
-		return v.r.Agent, true
-	case "workspace":
-		return v.r.Workspace, true
-	case "level":
-		return v.r.Level, true
-	case "paths":
-		return texts(v.sub.paths, func(a access) string { return a.path }), true
-	case "hosts":
-		return texts(v.sub.hosts, func(h string) string { return h }), true
-	case "taint":
-		return texts(v.r.Taint, func(t Taint) string { return t.Kind }), true
+func (v *vars) command() *Command {
+	if v.sub.cmd == nil {
+		return &Command{}
 	}
-	return v.command(name), true
-}
-
-// command are the names of a simple command; they are empty for other calls.
-func (v *vars) command(name string) any {
-	c := v.sub.cmd
-	if c == nil {
-		c = &Command{}
-	}
-	switch name {
-	case "program":
-		return c.Name
-	case "argv":
-		return slices.Concat([]string{}, c.Args)
-	case "wrapped":
-		return slices.Concat([]string{}, c.Wrapped)
-	}
-	return string(c.Class)
+	return v.sub.cmd
 }
 
 // texts is a list of texts, never nil.

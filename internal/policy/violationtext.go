@@ -2,11 +2,11 @@ package policy
 
 import (
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // ParseViolation is what a program that failed says a boundary stopped: an operation and
@@ -206,25 +206,19 @@ var writeWords = []string{"cannot create", "can't create", "cannot touch", "dire
 // begins like a path and ends before a blank or a colon, or as the word that what
 // went wrong is said of.
 var (
-	inQuotes = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
-		return regexp.MustCompile(`'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|` + "`([^'`\n]+)['`]")
-	}}
-	bare = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
-		return regexp.MustCompile(`(?:^|[\s:(=])(/[^\s:'"‘’]+|\.\.?/[^\s:'"‘’]+)`)
-	}}
-	blamed = lazy[regexp.Regexp]{make: func() *regexp.Regexp {
-		return regexp.MustCompile(`(?i)([^\s:'"‘’]+): (?:read-only file system|device or resource busy|permission denied|operation not permitted)`)
-	}}
+	inQuotes = match.Lazy(`'([^'\n]+)'|"([^"\n]+)"|‘([^’\n]+)’|` + "`([^'`\n]+)['`]")
+	bare     = match.Lazy(`(?:^|[\s:(=])(/[^\s:'"‘’]+|\.\.?/[^\s:'"‘’]+)`)
+	blamed   = match.Lazy(`(?i)([^\s:'"‘’]+): (?:read-only file system|device or resource busy|permission denied|operation not permitted)`)
 )
 
 // pathsIn are the files that a line names, those in quotes first.
 func pathsIn(line string) (out []string) {
-	for _, m := range inQuotes.get().FindAllStringSubmatch(line, 8) {
+	for _, m := range inQuotes.Get().FindAllStringSubmatch(line, 8) {
 		if p := strings.Join(m[1:], ""); strings.Contains(p, "/") || !strings.ContainsAny(p, " ,") {
 			out = append(out, p)
 		}
 	}
-	for _, m := range append(bare.get().FindAllStringSubmatchIndex(line, 8), blamed.get().FindAllStringSubmatchIndex(line, 8)...) {
+	for _, m := range append(bare.Get().FindAllStringSubmatchIndex(line, 8), blamed.Get().FindAllStringSubmatchIndex(line, 8)...) {
 		if more := line[m[3]:]; len(more) > 1 && more[0] == ':' && more[1] >= '0' && more[1] <= '9' {
 			continue // a line of a program's source
 		}
@@ -235,22 +229,23 @@ func pathsIn(line string) (out []string) {
 
 // hostForms are how programs say that the network isn't there; the first group
 // is the host, where they name it.
-var hostForms = lazy[[]*regexp.Regexp]{make: func() *[]*regexp.Regexp {
-	forms := []*regexp.Regexp{}
-	for _, f := range []string{
-		`could not resolve host:? ?'?([a-z0-9.-]+)?`, `getaddrinfo (?:eai_again|enotfound|failed)[: ]*([a-z0-9.-]+)?`, `lookup ([a-z0-9.-]+).*(?:no such host|connection refused|unreachable|server misbehaving|i/o timeout|try again)`,
-		`unable to resolve host address '?([a-z0-9.-]+)`, `temporary failure (?:in name resolution|resolving '?([a-z0-9.-]+))`, `name or service not known`, `network is unreachable`, `enetunreach`,
-		`failed to resolve '([a-z0-9.-]+)'`, `socket: operation not permitted`,
-	} {
-		forms = append(forms, regexp.MustCompile(f))
-	}
-	return &forms
-}}
+var hostForms = [...]*match.Pattern{
+	match.Lazy(`could not resolve host:? ?'?([a-z0-9.-]+)?`),
+	match.Lazy(`getaddrinfo (?:eai_again|enotfound|failed)[: ]*([a-z0-9.-]+)?`),
+	match.Lazy(`lookup ([a-z0-9.-]+).*(?:no such host|connection refused|unreachable|server misbehaving|i/o timeout|try again)`),
+	match.Lazy(`unable to resolve host address '?([a-z0-9.-]+)`),
+	match.Lazy(`temporary failure (?:in name resolution|resolving '?([a-z0-9.-]+))`),
+	match.Lazy(`name or service not known`),
+	match.Lazy(`network is unreachable`),
+	match.Lazy(`enetunreach`),
+	match.Lazy(`failed to resolve '([a-z0-9.-]+)'`),
+	match.Lazy(`socket: operation not permitted`),
+}
 
 // toldHost reads a line about the network.
 func toldHost(low string) (host string, ok bool) {
-	for _, f := range *hostForms.get() {
-		if m := f.FindStringSubmatch(low); m != nil {
+	for _, f := range hostForms {
+		if m := f.Get().FindStringSubmatch(low); m != nil {
 			if len(m) > 1 {
 				host = strings.Trim(m[1], ".")
 			}
