@@ -19,7 +19,6 @@ type (
 	ThreadState  = thread.State
 	OpenQuestion = thread.Open
 	PastTurn     = history.PastTurn
-	Rules        = thread.Rules
 	Begun        = engine.Begun
 )
 

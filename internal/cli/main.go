@@ -38,6 +38,8 @@ func do(ctx context.Context, a *command.Program, node any, path string) (int, er
 		return c.Run(ctx, a)
 	case command.Reader:
 		return a.Reading(ctx, func(st store.Store) (int, error) { return c.Read(ctx, a, st) })
+	case command.Keeper:
+		return a.Keeping(ctx, func(db store.Admin) (int, error) { return c.Keep(ctx, a, db) })
 	case command.Orderer:
 		return a.Ordering(ctx, func(r *command.Runtime) (int, error) { return c.Order(ctx, a, r) })
 	}

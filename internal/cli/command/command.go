@@ -15,15 +15,19 @@ import (
 
 // What a node of the grammar needs to be run is said by its method.
 type (
-	// command opens what it needs itself, or needs no store.
+	// Command opens what it needs itself, or needs no store.
 	Command interface {
 		Run(ctx context.Context, a *Program) (exit int, err error)
 	}
-	// reader looks into the store that is there.
+	// Reader looks into the store that is there.
 	Reader interface {
 		Read(ctx context.Context, a *Program, st store.Store) (exit int, err error)
 	}
-	// orderer brings commands to sessions of the store that is there.
+	// Keeper looks after the store that is there.
+	Keeper interface {
+		Keep(ctx context.Context, a *Program, db store.Admin) (exit int, err error)
+	}
+	// Orderer brings commands to sessions of the store that is there.
 	Orderer interface {
 		Order(ctx context.Context, a *Program, r *Runtime) (exit int, err error)
 	}

@@ -81,3 +81,11 @@ func (a *Program) PlaceHere(ctx context.Context) (*Place, error) {
 	}
 	return a.Enter(ctx, ws)
 }
+
+// EnterChecked enters the workspace, apart from the store.
+func (a *Program) EnterChecked(ctx context.Context) (ws string, p *Place, err error) {
+	if ws, err = a.CheckedWorkspace(); err == nil {
+		p, err = a.Enter(ctx, ws)
+	}
+	return ws, p, err
+}

@@ -110,19 +110,17 @@ func (a *Program) Secrets() *secret.Scrubber {
 	return a.hidden
 }
 
-// OpenAdmin opens the store that is there, to look after it.
-func (a *Program) OpenAdmin(ctx context.Context) (store.Admin, error) {
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return nil, err
-	}
-	db, ok := st.(store.Admin)
-	if !ok {
-		return nil, errors.Join(NoFile(), st.Close())
-	}
-	return db, nil
+// Keeping opens the store that is there for as long as f looks after it.
+func (a *Program) Keeping(ctx context.Context, f func(store.Admin) (int, error)) (int, error) {
+	return a.Reading(ctx, func(st store.Store) (int, error) {
+		if db, ok := st.(store.Admin); ok {
+			return f(db)
+		}
+		return 0, NoFile()
+	})
 }
 
+// NoFile is the error for a store that is in no file.
 func NoFile() error { return belay.Errorf(belay.CodeUsage, "this store has no file") }
 
 // Flagged names the flag of a refusal that names a field of a request.

@@ -21,12 +21,7 @@ type VersionCmd struct{}
 
 func (VersionCmd) Run(_ context.Context, a *command.Program) (int, error) {
 	v := command.BuildVersions()
-	if a.JSON {
-		a.PrintJSON(v)
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Out, "belay %s %s %s\n", v.Version, v.Go, v.OS)
-	return belay.ExitOK, nil
+	return a.Say(v, "belay %s %s %s", v.Version, v.Go, v.OS)
 }
 
 type DoctorCmd struct{}

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"text/tabwriter"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -43,24 +42,25 @@ func (c *outputsListCmd) Read(ctx context.Context, a *command.Program, st store.
 	if err != nil {
 		return 0, err
 	}
-	t := tabwriter.NewWriter(a.Out, 0, 0, 2, ' ', 0)
-	rows := 0
-	for _, o := range all {
-		if a.JSON {
+	if a.JSON {
+		for _, o := range all {
 			a.PrintJSON(o)
-			continue
 		}
-		if rows++; rows == 1 {
-			fmt.Fprintln(t, "OUTPUT\tBYTES\tRECORDED\tSESSION\tFROM\tSTATE")
-		}
+		return belay.ExitOK, nil
+	}
+	type named struct {
+		out retention.Output
+		by  retention.Naming
+	}
+	var rows []named
+	for _, o := range all {
 		for _, n := range o.Named {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%s\t%s\t%s\n", o.Digest.Short(), o.Bytes, n.Recorded.Local().Format("2006-01-02 15:04"), n.Session, printer(n), expiredText(n.Expired))
+			rows = append(rows, named{o, n})
 		}
 	}
-	if rows == 0 && !a.JSON {
-		fmt.Fprintln(a.Out, "no outputs are kept")
-	}
-	return belay.ExitOK, t.Flush()
+	return term.PrintRows(&a.Env, rows, "no outputs are kept", "OUTPUT\tBYTES\tRECORDED\tSESSION\tFROM\tSTATE", func(n named) []any {
+		return []any{n.out.Digest.Short(), n.out.Bytes, n.by.Recorded.Local().Format("2006-01-02 15:04"), n.by.Session, printer(n.by), expiredText(n.by.Expired)}
+	})
 }
 
 // printer is what printed an output, as another command takes it.
@@ -87,7 +87,7 @@ type outputsExpireCmd struct {
 	DryRun    bool     `help:"Only say what would go."`
 }
 
-func (c *outputsExpireCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *outputsExpireCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
 	p, err := outputPolicy(c.OlderThan, c.MaxSize)
 	if err != nil {
 		return 0, err
@@ -95,11 +95,6 @@ func (c *outputsExpireCmd) Run(ctx context.Context, a *command.Program) (int, er
 	if len(c.Which) == 0 && p == (retention.Outputs{}) {
 		return 0, belay.Errorf(belay.CodeUsage, "nothing says which outputs").WithHint("name some, or use --older-than or --max-size; belay outputs list")
 	}
-	db, err := a.OpenAdmin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close() //nolint:errcheck // what was removed is gone
 	all, err := retention.List(ctx, db, "")
 	if err != nil {
 		return 0, err

@@ -48,12 +48,8 @@ func (c *secretSetCmd) Run(ctx context.Context, a *command.Program) (int, error)
 	if err := v.Set(ctx, c.Name, value, a.Now()); err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(vault.Entry{Name: c.Name, At: a.Now().UTC()})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Err, "%s is kept; in belay.yaml it is secret:%s\n", term.Line(c.Name), term.Line(c.Name))
-	return belay.ExitOK, nil
+	name := term.Line(c.Name)
+	return a.SayBeside(vault.Entry{Name: c.Name, At: a.Now().UTC()}, "%s is kept; in belay.yaml it is secret:%s", name, name)
 }
 
 type secretListCmd struct{ Identity }
@@ -88,13 +84,8 @@ func (c *secretRmCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	if err := v.Remove(ctx, c.Name); err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(struct {
-			Name    string `json:"name"`
-			Removed bool   `json:"removed"`
-		}{c.Name, true})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Err, "%s is forgotten\n", term.Line(c.Name))
-	return belay.ExitOK, nil
+	return a.SayBeside(struct {
+		Name    string `json:"name"`
+		Removed bool   `json:"removed"`
+	}{c.Name, true}, "%s is forgotten", term.Line(c.Name))
 }

@@ -23,12 +23,7 @@ type StoreCmd struct {
 
 type storeStatsCmd struct{}
 
-func (c *storeStatsCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	db, err := a.OpenAdmin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close() //nolint:errcheck // nothing was written
+func (c *storeStatsCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
 	h, err := db.Inventory(ctx)
 	if err != nil {
 		return 0, err
@@ -66,12 +61,7 @@ type storeBackupCmd struct {
 	Force bool   `help:"Replace a file that is there."`
 }
 
-func (c *storeBackupCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	db, err := a.OpenAdmin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close() //nolint:errcheck // nothing was written
+func (c *storeBackupCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
 	from, ok := db.(backup.Source)
 	if !ok {
 		return 0, command.NoFile()
@@ -81,16 +71,11 @@ func (c *storeBackupCmd) Run(ctx context.Context, a *command.Program) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(struct {
-			File string `json:"file"`
-			backup.Manifest
-		}{file, m})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Out, "backed up: %s in %s and %s, up to position %d, verified\n", term.Plural(m.Facts, "fact"), term.Plural(m.Streams, "stream"),
+	return a.Say(struct {
+		File string `json:"file"`
+		backup.Manifest
+	}{file, m}, "backed up: %s in %s and %s, up to position %d, verified", term.Plural(m.Facts, "fact"), term.Plural(m.Streams, "stream"),
 		term.Plural(m.Files, "large content"), m.Position)
-	return belay.ExitOK, nil
 }
 
 type storeRestoreCmd struct {
@@ -158,16 +143,11 @@ type storeRetainCmd struct {
 	Off bool `help:"Keep everything."`
 }
 
-func (c *storeRetainCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *storeRetainCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
 	p, err := c.policy()
 	if err != nil {
 		return 0, err
 	}
-	db, err := a.OpenAdmin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close() //nolint:errcheck // what was set is durable
 	switch {
 	case c.Off && !p.None():
 		return 0, belay.Errorf(belay.CodeUsage, "--off goes with no other flag").WithHint("belay store retain --off")
@@ -190,16 +170,11 @@ type storeCompactCmd struct {
 	DryRun bool `help:"Only say what would go."`
 }
 
-func (c *storeCompactCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *storeCompactCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
 	p, err := c.policy()
 	if err != nil {
 		return 0, err
 	}
-	db, err := a.OpenAdmin(ctx)
-	if err != nil {
-		return 0, err
-	}
-	defer db.Close() //nolint:errcheck // what was removed is gone
 	if p.None() {
 		if p, err = sessions.RetentionPolicy(ctx, db); err != nil {
 			return 0, err

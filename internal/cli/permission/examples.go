@@ -2,7 +2,6 @@ package permission
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/policies"
@@ -69,15 +68,11 @@ func (c *policyTestCmd) Run(ctx context.Context, a *command.Program) (int, error
 	for _, t := range sum.Results {
 		printTried(&a.Env, t)
 	}
-	if a.JSON {
-		a.PrintJSON(sum)
-	} else {
-		fmt.Fprintf(a.Out, "%s of %s: %d failed; %d without an example\n", term.Plural(sum.Examples, "example"), term.Plural(sum.Rules, "rule"), sum.Failed, sum.Without)
-	}
+	exit, err := a.Say(sum, "%s of %s: %d failed; %d without an example", term.Plural(sum.Examples, "example"), term.Plural(sum.Rules, "rule"), sum.Failed, sum.Without)
 	if sum.Failed > 0 {
-		return belay.ExitFailed, nil
+		exit = belay.ExitFailed
 	}
-	return belay.ExitOK, nil
+	return exit, err
 }
 
 func printTried(e *term.Env, t policies.ExampleResult) {
@@ -85,11 +80,7 @@ func printTried(e *term.Env, t policies.ExampleResult) {
 	if !t.Want {
 		x.Want = "no match"
 	}
-	if e.JSON {
-		e.PrintJSON(x)
-		return
-	}
 	what := map[bool]string{true: "ok    ", false: "FAILED"}[x.OK]
 	says := map[bool]string{true: "speaks of", false: "doesn't speak of"}[t.Speaks]
-	fmt.Fprintf(e.Out, "%s  %s: %s %s %s\n", what, term.Line(x.Where), term.Line(t.Rule), says, term.Line(t.Example))
+	e.Say(x, "%s  %s: %s %s %s", what, term.Line(x.Where), term.Line(t.Rule), says, term.Line(t.Example))
 }

@@ -2,7 +2,6 @@ package permission
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/policies"
@@ -30,23 +29,15 @@ func (c *policyLintCmd) Run(ctx context.Context, a *command.Program) (int, error
 			printFound(&a.Env, f)
 		}
 	}
-	if a.JSON {
-		a.PrintJSON(sum)
-	} else {
-		fmt.Fprintf(a.Out, "%s: %s, %s, %s\n", term.Plural(sum.Rules, "rule"), term.Plural(sum.Errors, "error"), term.Plural(sum.Warnings, "warning"), term.Plural(sum.Notes, "note"))
-	}
+	exit, err := a.Say(sum, "%s: %s, %s, %s", term.Plural(sum.Rules, "rule"), term.Plural(sum.Errors, "error"), term.Plural(sum.Warnings, "warning"), term.Plural(sum.Notes, "note"))
 	if sum.Errors > 0 {
-		return belay.ExitFailed, nil
+		exit = belay.ExitFailed
 	}
-	return belay.ExitOK, nil
+	return exit, err
 }
 
 func printFound(e *term.Env, f policies.Finding) {
-	if e.JSON {
-		e.PrintJSON(f)
-		return
-	}
-	fmt.Fprintf(e.Out, "%s%s%s: %s (%s)\n", term.Line(behind(f.Where, ": ")), f.Level, term.Line(after(": ", f.Rule)), term.Line(f.Text), f.Code)
+	e.Say(f, "%s%s%s: %s (%s)", term.Line(behind(f.Where, ": ")), f.Level, term.Line(after(": ", f.Rule)), term.Line(f.Text), f.Code)
 }
 
 // behind is a text with another behind it, or nothing.

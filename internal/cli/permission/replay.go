@@ -136,15 +136,12 @@ func printChange(e *term.Env, ch *policies.Change) {
 	k := ch.Case
 	row := policies.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
 	what := policies.About(k)
-	if e.JSON {
-		e.PrintJSON(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what})
-		return
-	}
 	because := ""
 	if ch.Cause == "build" {
 		because = "  (this build reads the call otherwise; the rules of its day say so too)"
 	}
-	fmt.Fprintf(e.Out, "%s → %s  %s %s  %s%s\n", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
+	e.Say(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what},
+		"%s → %s  %s %s  %s%s", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
 }
 
 func printReplay(e *term.Env, t *policies.Tally) {

@@ -123,15 +123,12 @@ func revoke(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error
 	if err != nil {
 		return err
 	}
-	switch {
-	case e.JSON:
-		e.PrintJSON(r)
-	case r.Revoked:
-		fmt.Fprintf(e.Out, "no longer trusted: %s\n", term.Line(f.path()))
-	default:
-		fmt.Fprintf(e.Out, "was not trusted: %s\n", term.Line(f.path()))
+	said := "was not trusted"
+	if r.Revoked {
+		said = "no longer trusted"
 	}
-	return nil
+	_, err = e.Say(r, "%s: %s", said, term.Line(f.path()))
+	return err
 }
 
 func (c *TrustCmd) list(ctx context.Context, a *command.Program) (int, error) {

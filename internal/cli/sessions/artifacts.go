@@ -21,15 +21,10 @@ type ArtifactsCmd struct {
 	Out  string `short:"o" placeholder:"FILE" help:"Write it to a file that doesn't exist yet."`
 }
 
-func (c *ArtifactsCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *ArtifactsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	if c.Out != "" && c.Name == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "it takes one artifact").At("--out").WithHint("belay sessions artifacts %s NAME --out FILE", c.ID)
 	}
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
 	if err := view.Catchup(ctx, st); err != nil {
 		return 0, err
 	}

@@ -21,7 +21,7 @@ type EventsCmd struct {
 	Type    string `placeholder:"NAME" help:"Only facts of this type, or of a family: tool, model, permission.evaluated …"`
 }
 
-func (c *EventsCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *EventsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	after, err := position(c.After)
 	if err != nil {
 		return 0, err
@@ -29,11 +29,6 @@ func (c *EventsCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err := knownType(c.Type); err != nil {
 		return 0, err
 	}
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
 	var session belay.SessionID
 	if c.Session == string(belay.SystemSession) {
 		session = belay.SystemSession // no list has it: its facts belong to no session of a person
@@ -101,9 +96,5 @@ func knownType(name string) error {
 
 // printFact prints one fact: the standard's envelope, or a line for people.
 func printFact(e *term.Env, r store.Record) {
-	if e.JSON {
-		e.PrintJSON(r.Event)
-		return
-	}
-	fmt.Fprintf(e.Out, "%6d  %s\n", r.Position, story.Line(r.Event))
+	e.Say(r.Event, "%6d  %s", r.Position, story.Line(r.Event))
 }

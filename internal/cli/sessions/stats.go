@@ -19,15 +19,10 @@ type StatsCmd struct {
 	Since time.Duration `placeholder:"TIME" help:"Only what happened in this time until now, such as 24h."`
 }
 
-func (c *StatsCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *StatsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	if c.Since < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%s lies in the future", c.Since).At("--since").WithHint("--since 24h")
 	}
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
 	wanted, err := c.wanted(ctx, a, st)
 	if err != nil {
 		return 0, err

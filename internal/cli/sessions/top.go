@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -47,15 +48,10 @@ type agentUse struct {
 	Ended  view.Programs  `json:"took"`
 }
 
-func (c *TopCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *TopCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	if c.Every < 100*time.Millisecond {
 		return 0, belay.Errorf(belay.CodeUsage, "%s is too short", c.Every).At("--every").WithHint("--every 1s")
 	}
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
 	call := a.Reader(st).Call("list_running_sessions")
 	live := !c.Once && !a.JSON && a.IsTerminal(a.Out)
 	before := map[belay.ProcessID]int64{}

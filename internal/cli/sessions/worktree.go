@@ -30,7 +30,7 @@ type treeRow struct {
 	Changes int    `json:"changes"` // files that are in no commit; -1 is unknown
 }
 
-func (c *worktreeListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+func (c *worktreeListCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	var f view.Filter
 	if !c.All {
 		ws, err := a.WorkspaceDir()
@@ -39,11 +39,6 @@ func (c *worktreeListCmd) Run(ctx context.Context, a *command.Program) (int, err
 		}
 		f.Workspace = ws
 	}
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return 0, err
-	}
-	defer st.Close()
 	if err := view.Catchup(ctx, st); err != nil {
 		return 0, err
 	}

@@ -12,11 +12,20 @@ import (
 
 // Say prints what a command did: as JSON, or as a line.
 func (e *Env) Say(v any, format string, args ...any) (int, error) {
+	return e.say(e.Out, v, format, args...)
+}
+
+// SayBeside is Say for what isn't the answer: people read it beside that.
+func (e *Env) SayBeside(v any, format string, args ...any) (int, error) {
+	return e.say(e.Err, v, format, args...)
+}
+
+func (e *Env) say(to io.Writer, v any, format string, args ...any) (int, error) {
 	if e.JSON {
 		e.PrintJSON(v)
 		return belay.ExitOK, nil
 	}
-	_, err := fmt.Fprintf(e.Out, format+"\n", args...)
+	_, err := fmt.Fprintf(to, format+"\n", args...)
 	return belay.ExitOK, err
 }
 

@@ -2,39 +2,24 @@ package work
 
 import (
 	"context"
-	"time"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 )
 
-// action is a question as its fact says.
-type action struct {
-	ID      belay.ActionID
-	Session belay.SessionID
-	Thread  belay.ThreadID
-	Time    time.Time
-	Fact    event.ActionRequired
-}
-
-// openActions returns the unanswered questions of a thread.
-func openActions(ctx context.Context, st store.Store, thread belay.ThreadID) ([]action, error) {
-	var open []action
+// openActions returns the facts of the unanswered questions of a thread.
+func openActions(ctx context.Context, st store.Store, thread belay.ThreadID) (open []event.Envelope, err error) {
 	for ev, err := range st.Read(ctx, thread.Stream(), 0) {
 		if err != nil {
 			return nil, err
 		}
-		switch p := ev.Data.(type) {
+		switch ev.Data.(type) {
 		case event.ActionRequired:
-			open = append(open, action{ev.IDs.Action, ev.IDs.Session, ev.IDs.Thread, ev.Time, p})
+			open = append(open, ev)
 		case event.ActionResolved:
-			for i := range open {
-				if open[i].ID == ev.IDs.Action {
-					open = append(open[:i], open[i+1:]...)
-					break
-				}
-			}
+			open = slices.DeleteFunc(open, func(o event.Envelope) bool { return o.IDs.Action == ev.IDs.Action })
 		}
 	}
 	return open, nil

@@ -32,11 +32,7 @@ func (c *benchRunCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	if c.Sessions < 1 || c.Sessions > 100_000 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d sessions: must be between 1 and 100000", c.Sessions).At("--sessions").WithHint("--sessions 100")
 	}
-	ws, err := a.CheckedWorkspace()
-	if err != nil {
-		return 0, err
-	}
-	p, err := a.Enter(ctx, ws)
+	ws, p, err := a.EnterChecked(ctx)
 	if err != nil {
 		return 0, err
 	}

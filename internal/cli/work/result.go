@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/cli/term"
 )
@@ -80,18 +81,18 @@ func (w *turnRun) waits(ctx context.Context, r *term.Result) error {
 	}
 	r.Exit = belay.ExitBlocked
 	for _, o := range open {
-		r.Waits = append(r.Waits, o.ID)
+		r.Waits = append(r.Waits, o.IDs.Action)
 		if w.a.JSON {
 			continue
 		}
-		q, err := w.Question(ctx, o.ID)
+		q, err := w.Question(ctx, o.IDs.Action)
 		if err != nil {
 			return err
 		}
 		if q == nil { // it was answered meanwhile
 			continue
 		}
-		q.Text = o.Fact.Prompt.Text
+		q.Text = o.Data.(event.ActionRequired).Prompt.Text
 		r.Questions = append(r.Questions, q)
 	}
 	return nil

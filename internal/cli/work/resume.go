@@ -2,7 +2,6 @@ package work
 
 import (
 	"context"
-	"encoding/json"
 	"slices"
 	"time"
 
@@ -158,9 +157,7 @@ func (w *turnRun) goOn(ctx context.Context, s *app.SessionState, c config.Settin
 	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.Store, w.session) && newest(s, t.Prev.Turn):
 		// It ended well and its process died before it could say so.
 		return w.ended(ctx, t.Prev.Turn)
-	case t == nil && !w.worksWait(ctx):
-		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
-	case pending: // accepted and not handled: the watch learns the turn
+	case pending && (t != nil || w.worksWait(ctx)): // accepted and not handled: the watch learns the turn
 		return nil
 	case t == nil || t.Prev == nil:
 		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
@@ -251,11 +248,8 @@ func (w *turnRun) lastRules(ctx context.Context) (belay.Ref, error) {
 // another one was given.
 func (w *turnRun) nextRules(ctx context.Context, c config.Settings, before belay.Ref) (belay.Ref, error) {
 	if c.Schema == nil && before.Digest != "" {
-		if raw, err := w.Store.Get(ctx, before.Digest); err == nil {
-			var r app.Rules
-			if json.Unmarshal(raw, &r) == nil {
-				c.Schema = r.Output
-			}
+		if r, err := w.RulesOf(ctx, before); err == nil {
+			c.Schema = r.Output
 		}
 	}
 	return w.Rules(ctx, c, w.workspace)

@@ -39,11 +39,7 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.NewThread {
 		return 0, belay.Errorf(belay.CodeUsage, "a new session has one thread").At("--new-thread").WithHint("--session ID or --continue names the session")
 	}
-	ws, err := a.CheckedWorkspace()
-	if err != nil {
-		return 0, err
-	}
-	p, err := a.Enter(ctx, ws)
+	ws, p, err := a.EnterChecked(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -188,13 +188,8 @@ func (c *templateRenderCmd) Run(_ context.Context, a *command.Program) (int, err
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(struct {
-			Template *belay.TemplateRef `json:"template"`
-			Text     string             `json:"text"`
-		}{ref, rendered})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintln(a.Out, term.Text(rendered))
-	return belay.ExitOK, nil
+	return a.Say(struct {
+		Template *belay.TemplateRef `json:"template"`
+		Text     string             `json:"text"`
+	}{ref, rendered}, "%s", term.Text(rendered))
 }

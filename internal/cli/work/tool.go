@@ -148,11 +148,7 @@ type toolCallCmd struct {
 const maxCallArgs = 1 << 20
 
 func (c *toolCallCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	ws, err := a.CheckedWorkspace()
-	if err != nil {
-		return 0, err
-	}
-	p, err := a.Enter(ctx, ws)
+	ws, p, err := a.EnterChecked(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -308,7 +308,7 @@ func (w *turnRun) standing(ctx context.Context) error {
 		return err
 	}
 	for _, o := range open {
-		w.watch.Asked(ctx, o.ID, o.Fact)
+		w.watch.Asked(ctx, o.IDs.Action, o.Data.(event.ActionRequired))
 	}
 	return nil
 }
