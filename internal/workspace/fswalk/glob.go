@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"unicode/utf8"
 )
 
 // maxAlternatives bounds the alternatives of braces.
@@ -28,7 +27,7 @@ func NewGlob(pattern string) (*Glob, error) {
 	}
 	g := &Glob{text: pattern}
 	for _, one := range all {
-		p, ok := readPattern(one, utf8.DecodeRuneInString)
+		p, ok := readPattern(one, false)
 		if !ok {
 			return nil, fmt.Errorf("pattern %q: a [ isn't closed, or \\ is at the end", pattern)
 		}

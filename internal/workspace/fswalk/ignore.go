@@ -134,7 +134,7 @@ func parseRule(line string) (r rule, ok bool) {
 	if line == "" {
 		return r, false
 	}
-	r.pattern, ok = readPattern(line, oneByte)
+	r.pattern, ok = readPattern(line, true)
 	return r, ok
 }
 

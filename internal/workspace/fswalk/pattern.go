@@ -1,6 +1,10 @@
 package fswalk
 
-import "strings"
+import (
+	"path"
+	"strings"
+	"unicode/utf8"
+)
 
 // pathPattern is a pattern for a path: one for each of its parts, or ** for any
 // number of them.
@@ -12,51 +16,19 @@ type pathPattern struct {
 
 // namePattern is a pattern for one name.
 type namePattern struct {
-	deep   bool   // **: any number of names
-	whole  string // a plain name, when ops is empty
-	suffix string // ops is a star and this
-	ops    []op
-	next   decode
-}
-
-// decode takes the first character of a name.
-type decode func(string) (rune, int)
-
-// oneByte is how git takes characters.
-func oneByte(s string) (rune, int) { return rune(s[0]), 1 }
-
-// op matches a part of a name: text, any number of characters, one, or one of a set.
-type op struct {
-	kind byte // 't', '*', '?', '['
-	text string
-	set  *set
-}
-
-type set struct {
-	not    bool
-	ranges [][2]rune
-	class  []func(rune) bool
-}
-
-func (s *set) has(c rune) bool {
-	in := false
-	for _, r := range s.ranges {
-		in = in || r[0] <= c && c <= r[1]
-	}
-	for _, f := range s.class {
-		in = in || f(c)
-	}
-	return in != s.not && c != '/'
+	deep  bool   // **: any number of names
+	text  string // as path.Match takes it
+	bytes bool   // a character is a byte, as git has it
 }
 
 // readPattern reads a pattern; false for one that can match nothing.
-func readPattern(s string, next decode) (p pathPattern, ok bool) {
+func readPattern(s string, bytes bool) (p pathPattern, ok bool) {
 	p.text = s
 	s, tied := strings.CutPrefix(s, "/")
 	parts := splitPattern(s)
 	p.base = len(parts) == 1 && !tied
 	for _, part := range parts {
-		n, ok := readName(part, next)
+		n, ok := readName(part, bytes)
 		if !ok {
 			return p, false
 		}
@@ -116,178 +88,120 @@ func bracket(s string, i int) int {
 	return -1
 }
 
-// readName reads the pattern of one name.
-func readName(s string, next decode) (n namePattern, ok bool) {
-	n.next = next
-	if s != "" && strings.Trim(s, "*") == "" && len(s) > 1 {
-		n.deep = true
-		return n, true
+// readName reads the pattern of one name: it says it as path.Match takes it, which
+// knows sets without named classes.
+func readName(s string, bytes bool) (n namePattern, ok bool) {
+	if len(s) > 1 && strings.Trim(s, "*") == "" {
+		return namePattern{deep: true}, true
 	}
-	var lit strings.Builder
-	flush := func() {
-		if lit.Len() > 0 {
-			n.ops = append(n.ops, op{kind: 't', text: lit.String()})
-			lit.Reset()
-		}
+	if bytes {
+		s = latin1(s)
 	}
+	var b strings.Builder
 	for i := 0; i < len(s); i++ {
-		switch s[i] {
-		case '\\':
-			if i++; i == len(s) {
-				return n, false
-			}
-			lit.WriteByte(s[i])
-		case '*':
-			flush()
-			if l := len(n.ops); l == 0 || n.ops[l-1].kind != '*' {
-				n.ops = append(n.ops, op{kind: '*'})
-			}
-		case '?':
-			flush()
-			n.ops = append(n.ops, op{kind: '?'})
-		case '[':
+		switch {
+		case s[i] == '[':
 			end := bracket(s, i)
-			if end < 0 {
+			if end < 0 || !writeSet(&b, s[i+1:end]) {
 				return n, false
 			}
-			flush()
-			set, ok := readSet(s[i+1:end], next)
-			if !ok {
-				return n, false
-			}
-			n.ops = append(n.ops, op{kind: '[', set: set})
 			i = end
+		case s[i] == '\\' && i+1 < len(s):
+			b.WriteString(s[i : i+2])
+			i++
 		default:
-			lit.WriteByte(s[i])
+			b.WriteByte(s[i])
 		}
 	}
-	flush()
-	switch {
-	case len(n.ops) == 0:
-	case len(n.ops) == 1 && n.ops[0].kind == 't':
-		n.whole, n.ops = n.ops[0].text, nil
-	case len(n.ops) == 2 && n.ops[0].kind == '*' && n.ops[1].kind == 't':
-		n.suffix = n.ops[1].text
+	n = namePattern{text: b.String(), bytes: bytes}
+	_, err := path.Match(n.text, "")
+	return n, err == nil
+}
+
+// latin1 is a text with a character for each byte.
+func latin1(s string) string {
+	if strings.IndexFunc(s, func(c rune) bool { return c >= utf8.RuneSelf }) < 0 {
+		return s
 	}
-	return n, true
+	all := make([]rune, len(s))
+	for i := range len(s) {
+		all[i] = rune(s[i])
+	}
+	return string(all)
 }
 
 // classes are the named sets, of ASCII as git has them.
-var classes = map[string]func(rune) bool{
-	"alnum":  func(c rune) bool { return isAlpha(c) || isDigit(c) },
-	"alpha":  isAlpha,
-	"blank":  func(c rune) bool { return c == ' ' || c == '\t' },
-	"cntrl":  func(c rune) bool { return c < 0x20 || c == 0x7f },
-	"digit":  isDigit,
-	"graph":  func(c rune) bool { return c > 0x20 && c < 0x7f },
-	"lower":  func(c rune) bool { return c >= 'a' && c <= 'z' },
-	"print":  func(c rune) bool { return c >= 0x20 && c < 0x7f },
-	"punct":  func(c rune) bool { return c > 0x20 && c < 0x7f && !isAlpha(c) && !isDigit(c) },
-	"space":  func(c rune) bool { return c == ' ' || c >= '\t' && c <= '\r' },
-	"upper":  func(c rune) bool { return c >= 'A' && c <= 'Z' },
-	"xdigit": func(c rune) bool { return isDigit(c) || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F' },
+var classes = map[string]string{
+	"alnum":  "0-9A-Za-z",
+	"alpha":  "A-Za-z",
+	"blank":  " \t",
+	"cntrl":  "\x00-\x1f\x7f",
+	"digit":  "0-9",
+	"graph":  "!-~",
+	"lower":  "a-z",
+	"print":  " -~",
+	"punct":  "!-/:-@\\[-`{-~",
+	"space":  " \t-\r",
+	"upper":  "A-Z",
+	"xdigit": "0-9A-Fa-f",
 }
 
-func isAlpha(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }
-func isDigit(c rune) bool { return c >= '0' && c <= '9' }
-
-// readSet reads what stands between brackets.
-func readSet(s string, next decode) (*set, bool) {
-	out := &set{}
+// writeSet writes what stands between brackets; false for a class that there isn't.
+func writeSet(b *strings.Builder, s string) bool {
+	b.WriteByte('[')
 	if s != "" && (s[0] == '!' || s[0] == '^') {
-		out.not, s = true, s[1:]
+		b.WriteByte('^')
+		s = s[1:]
 	}
-	var last rune // what a - would begin a range with
-	has := false
+	last := "" // what a - would begin a range with
 	for s != "" {
-		if strings.HasPrefix(s, "[:") {
-			if n := strings.Index(s, ":]"); n > 0 {
-				f := classes[s[2:n]]
-				if f == nil {
-					return nil, false
-				}
-				out.class, s, has = append(out.class, f), s[n+2:], false
-				continue
+		if n := strings.Index(s, ":]"); n >= 2 && strings.HasPrefix(s, "[:") {
+			class, ok := classes[s[2:n]]
+			if !ok {
+				return false
 			}
+			b.WriteString(class)
+			last, s = "", s[n+2:]
+			continue
 		}
-		ranged := s[0] == '-' && has && len(s) > 1
+		ranged := s[0] == '-' && last != "" && len(s) > 1
 		if ranged {
 			s = s[1:]
 		}
 		if s[0] == '\\' && len(s) > 1 {
 			s = s[1:]
 		}
-		c, n := next(s)
+		_, n := utf8.DecodeRuneInString(s)
+		one := `\` + s[:n]
 		s = s[n:]
 		if ranged {
-			out.ranges, has = append(out.ranges, [2]rune{last, c}), false
+			b.WriteString(last + "-" + one)
+			last = ""
 			continue
 		}
-		out.ranges, last, has = append(out.ranges, [2]rune{c, c}), c, true
+		b.WriteString(one)
+		last = one
 	}
-	return out, true
+	b.WriteByte(']')
+	return true
 }
 
 // match holds the pattern against a name.
 func (n *namePattern) match(name string) bool {
-	switch {
-	case len(n.ops) == 0:
-		return name == n.whole
-	case n.suffix != "":
-		return strings.HasSuffix(name, n.suffix)
+	if n.bytes {
+		name = latin1(name)
 	}
-	// One step back is enough: a later star takes over from an earlier one.
-	i, at := 0, 0
-	star, from := -1, 0
-	for {
-		if i < len(n.ops) && n.ops[i].kind == '*' {
-			star, from = i, at
-			i++
-			continue
-		}
-		if i == len(n.ops) && at == len(name) {
-			return true
-		}
-		if i < len(n.ops) {
-			if w := n.ops[i].width(name[at:], n.next); w >= 0 {
-				i, at = i+1, at+w
-				continue
-			}
-		}
-		if star < 0 || from >= len(name) {
-			return false
-		}
-		_, w := n.next(name[from:])
-		from += w
-		i, at = star+1, from
-	}
-}
-
-// width is how much of a text the op takes; -1 when it doesn't fit.
-func (o *op) width(s string, next decode) int {
-	if o.kind == 't' {
-		if strings.HasPrefix(s, o.text) {
-			return len(o.text)
-		}
-		return -1
-	}
-	if s == "" {
-		return -1
-	}
-	c, w := next(s)
-	if o.kind == '[' && !o.set.has(c) {
-		return -1
-	}
-	return w
+	fits, err := path.Match(n.text, name)
+	return fits && err == nil
 }
 
 // match holds the pattern against a path.
-func (p *pathPattern) match(path string) bool {
+func (p *pathPattern) match(full string) bool {
 	if p.base {
 		n := &p.parts[0]
-		return n.deep || n.match(path[strings.LastIndexByte(path, '/')+1:])
+		return n.deep || n.match(full[strings.LastIndexByte(full, '/')+1:])
 	}
-	return matchParts(p.parts, path, false)
+	return matchParts(p.parts, full, false)
 }
 
 // below reports whether a path below a folder may match.
@@ -299,23 +213,23 @@ func (p *pathPattern) below(folder string) bool {
 // before the pattern does. As within a name, one ** to step back to is enough:
 // the leftmost place of what follows it leaves the most for the rest. At the
 // end of a pattern ** stands for at least one name.
-func matchParts(parts []namePattern, path string, prefix bool) bool {
+func matchParts(parts []namePattern, full string, prefix bool) bool {
 	i, at := 0, 0
 	star, from := -1, 0
 	for {
 		if i < len(parts) && parts[i].deep {
 			if prefix || i == len(parts)-1 {
-				return prefix || at < len(path)
+				return prefix || at < len(full)
 			}
 			star, from = i, at
 			i++
 			continue
 		}
-		if at >= len(path) {
+		if at >= len(full) {
 			return prefix == (i < len(parts))
 		}
 		if i < len(parts) {
-			name, next := nameAt(path, at)
+			name, next := nameAt(full, at)
 			if parts[i].match(name) {
 				i, at = i+1, next
 				continue
@@ -324,7 +238,7 @@ func matchParts(parts []namePattern, path string, prefix bool) bool {
 		if star < 0 {
 			return false
 		}
-		if _, from = nameAt(path, from); from >= len(path) {
+		if _, from = nameAt(full, from); from >= len(full) {
 			return false
 		}
 		i, at = star+1, from
@@ -332,9 +246,9 @@ func matchParts(parts []namePattern, path string, prefix bool) bool {
 }
 
 // nameAt is the name that begins at a place in a path, and where the next does.
-func nameAt(path string, at int) (name string, next int) {
-	if n := strings.IndexByte(path[at:], '/'); n >= 0 {
-		return path[at : at+n], at + n + 1
+func nameAt(full string, at int) (name string, next int) {
+	if n := strings.IndexByte(full[at:], '/'); n >= 0 {
+		return full[at : at+n], at + n + 1
 	}
-	return path[at:], len(path)
+	return full[at:], len(full)
 }
