@@ -13,7 +13,6 @@ type heads struct {
 	version int64                            // SQLite's count of other connections' commits
 	owned   map[string]int64                 // epochs of those who own something now
 	streams map[belay.StreamID]layout.Stream // without a number: there is no such stream
-	writers map[belay.SessionID]writerClaim  // claims on workspaces; nil: they weren't read
 }
 
 // maxHeads bounds the streams that are remembered. One takes some 200 bytes.
@@ -35,7 +34,6 @@ func (flushOp) keepsHeads()        {} // content isn't known
 func (h *heads) forget() {
 	clear(h.owned)
 	clear(h.streams)
-	h.writers = nil
 }
 
 func (h *heads) setOwner(key string, epoch int64) {

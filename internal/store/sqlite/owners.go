@@ -105,12 +105,6 @@ func (own *owners) Release(ctx context.Context, session belay.SessionID, epoch i
 
 func (r *releaseOp) apply(w *writer) (refused, broken error) {
 	delete(w.owned, string(r.session))
-	if claim, ok := w.writers[r.session]; ok && claim.epoch == r.epoch { // it ends with this; the row is no use any more
-		delete(w.writers, r.session)
-		if err := w.exec("DELETE FROM writers WHERE session=? AND epoch=?", string(r.session), r.epoch); err != nil {
-			return nil, err
-		}
-	}
 	return nil, w.exec("UPDATE owners SET owner='', lease=0 WHERE key=? AND epoch=?", string(r.session), r.epoch)
 }
 

@@ -3,7 +3,6 @@ package sqlite
 import (
 	"context"
 	"database/sql"
-	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -35,7 +34,6 @@ type claimWriterOp struct {
 	epoch   int64
 	path    string
 	shared  bool
-	first   bool // the claims weren't known before
 }
 
 // ClaimWriter makes a session a writer of a workspace.
@@ -57,79 +55,30 @@ func (c *claimWriterOp) apply(w *writer) (refused, broken error) {
 	return nil, c.write(w)
 }
 
-// look makes the claims known, and refuses what another session's stands against.
+// look refuses a claim on a workspace that another session writes: the first of
+// them by id.
 func (c *claimWriterOp) look(w *writer) (refused, broken error) {
-	var err error
-	if c.first, err = w.readClaims(); err != nil || c.shared {
-		return nil, err
+	if c.shared {
+		return nil, nil
 	}
-	return w.vacant(c)
-}
-
-func (c *claimWriterOp) write(w *writer) error {
-	if c.first { // claims whose owners died stand there without use; the others are deleted as they end
-		if err := w.exec("DELETE FROM writers WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.key=writers.session AND o.epoch=writers.epoch AND o.owner<>'')"); err != nil {
-			return err
+	broken = w.each(writersQuery, nil, func(rows *sql.Rows) error {
+		var r writerRow
+		err := r.scan(rows)
+		if err == nil && refused == nil && r.session != c.session && store.Overlap(r.path, c.path) && r.owner.live(w.now(), w.db.o.Alive) {
+			refused = &store.WriterError{Writer: r.writer()}
 		}
-	}
-	w.writers[c.session] = writerClaim{c.epoch, c.path}
-	return w.exec("INSERT INTO writers (session, epoch, path) VALUES (?,?,?) ON CONFLICT (session) DO UPDATE SET epoch=excluded.epoch, path=excluded.path",
-		string(c.session), c.epoch, c.path)
-}
-
-// writerClaim is a row of the table, its session aside. It has ended when its
-// ownership has.
-type writerClaim struct {
-	epoch int64
-	path  string
-}
-
-// readClaims makes the claims known, and reports whether it had to.
-func (h *heads) readClaims() (read bool, err error) {
-	if h.writers != nil {
-		return false, nil
-	}
-	claims := map[belay.SessionID]writerClaim{}
-	err = h.each("SELECT session, epoch, path FROM writers", nil, func(rows *sql.Rows) error {
-		var session belay.SessionID
-		var claim writerClaim
-		err := rows.Scan(&session, &claim.epoch, &claim.path)
-		claims[session] = claim
 		return err
 	})
-	if err != nil {
-		return false, err
-	}
-	h.writers = claims
-	return true, nil
+	return refused, broken
 }
 
-// vacant refuses a claim on a workspace that another session writes: the first
-// of them by id.
-func (w *writer) vacant(c *claimWriterOp) (refused, broken error) {
-	var others []belay.SessionID
-	for session, claim := range w.writers {
-		if session != c.session && store.Overlap(claim.path, c.path) {
-			others = append(others, session)
-		}
+// write makes the claim. Those that have ended stand there without use until then.
+func (c *claimWriterOp) write(w *writer) error {
+	if err := w.exec("DELETE FROM writers WHERE NOT EXISTS (SELECT 1 FROM owners o WHERE o.key=writers.session AND o.epoch=writers.epoch AND o.owner<>'')"); err != nil {
+		return err
 	}
-	slices.Sort(others)
-	for _, session := range others {
-		claim := w.writers[session]
-		r := writerRow{session: session, path: claim.path}
-		found, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(session)}, r.owner.into()...)
-		if err != nil {
-			return nil, err
-		}
-		if !found || r.owner.o.ID == "" || r.owner.o.Epoch != claim.epoch {
-			delete(w.writers, session) // it ended
-			continue
-		}
-		if r.owner.live(w.now(), w.db.o.Alive) {
-			return &store.WriterError{Writer: r.writer()}, nil
-		}
-	}
-	return nil, nil
+	return w.exec("INSERT INTO writers (session, epoch, path) VALUES (?,?,?) ON CONFLICT (session) DO UPDATE SET epoch=excluded.epoch, path=excluded.path",
+		string(c.session), c.epoch, c.path)
 }
 
 // Writers lists who may change a workspace.
