@@ -81,17 +81,17 @@ func (a *answer) usable(ctx context.Context, err error) bool {
 	return !slices.ContainsFunc(a.calls, func(c model.Call) bool { return !json.Valid([]byte(c.Args)) })
 }
 
-// cost is what the answer cost, where prices are known.
-func (a *answer) cost(u belay.Usage) []core.Fact {
-	if a.v.e.c.Price == nil || !u.Reported {
+// cost is what an answer cost, where prices are known.
+func (e *Performers) cost(ids belay.IDs, s belay.Settings, u belay.Usage) []core.Fact {
+	if e.c.Price == nil || !u.Reported {
 		return nil
 	}
-	amount, ok := a.v.e.c.Price(a.settings, u)
+	amount, ok := e.c.Price(s, u)
 	if !ok {
 		return nil
 	}
-	c := event.Cost{Amount: amount, Currency: "USD", Provider: a.settings.Provider, Model: a.settings.Model, Usage: u}
-	return []core.Fact{{IDs: a.eff.IDs, Data: event.CostRecorded{Cost: c, Source: "computed"}}}
+	c := event.Cost{Amount: amount, Currency: "USD", Provider: s.Provider, Model: s.Model, Usage: u}
+	return []core.Fact{{IDs: ids, Data: event.CostRecorded{Cost: c, Source: "computed"}}}
 }
 
 // read takes the provider's chunks into a.
@@ -281,7 +281,7 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	}
 	a.v.e.corrections.Learn(a.settings.Provider+"/"+a.settings.Model, a.estimate.Raw, a.usage)
 	facts = append(append(facts, pictures...), core.Fact{IDs: a.eff.IDs, Data: p})
-	return append(facts, a.cost(p.Usage)...), nil
+	return append(facts, a.v.e.cost(a.eff.IDs, a.settings, p.Usage)...), nil
 }
 
 func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (event.ModelCompleted, error) {

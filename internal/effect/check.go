@@ -33,9 +33,10 @@ func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.Che
 		return nil
 	}
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
+	facts := v.e.cost(eff.IDs, belay.Settings{Provider: c.Provider, Model: c.Model}, used)
 	hook, point := "checker/"+eff.Checker, "permission_request"
 	if err == nil {
-		return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code,
+		return append(facts, core.Fact{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code,
 			Millis: ms, Usage: used}})
 	}
 	fails := "closed"
@@ -46,5 +47,5 @@ func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.Che
 	if ctx.Err() != nil {
 		problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "the answer is no longer needed"}
 	}
-	return append(v.e.reviewCost(eff, c, used), core.Fact{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms, Usage: used}})
+	return append(facts, core.Fact{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms, Usage: used}})
 }

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/policy"
@@ -79,16 +78,4 @@ func (v *performer) review(ctx context.Context, c policy.Checker, eff core.Check
 		return policy.Answer{}, used, errors.New("its answer has no reason")
 	}
 	return a, used, err
-}
-
-// reviewCost is what a model that judged a call cost, where prices are known.
-func (e *Performers) reviewCost(eff core.CheckCall, c policy.Checker, u belay.Usage) []core.Fact {
-	if e.c.Price == nil || !u.Reported {
-		return nil
-	}
-	amount, ok := e.c.Price(belay.Settings{Provider: c.Provider, Model: c.Model}, u)
-	if !ok {
-		return nil
-	}
-	return []core.Fact{{IDs: eff.IDs, Data: event.CostRecorded{Cost: event.Cost{Amount: amount, Currency: "USD", Provider: c.Provider, Model: c.Model, Usage: u}, Source: "computed"}}}
 }

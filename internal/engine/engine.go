@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
@@ -84,40 +85,45 @@ func Load(ctx context.Context, st store.Run, s belay.StreamID) (core.Decider, in
 
 // load is a stream as its facts say it is.
 func load(ctx context.Context, st store.Run, s belay.StreamID) (at streamState, err error) {
-	d, version, err := NewDecider(s)
-	if err != nil {
+	if at.d, at.vers, err = NewDecider(s); err != nil {
 		return streamState{}, err
 	}
-	var seq, saved int64
-	cached, err := st.LoadState(ctx, s, version)
+	cached, err := st.LoadState(ctx, s, at.vers)
 	if err != nil {
 		return streamState{}, err
 	}
 	if cached != nil {
-		if d.Load(cached.Data) == nil {
-			seq, saved = cached.Seq, cached.Seq
-		} else if d, _, err = NewDecider(s); err != nil { // an unreadable cache is no cache
+		if at.d.Load(cached.Data) == nil {
+			at.seq, at.saved = cached.Seq, cached.Seq
+		} else if at.d, _, err = NewDecider(s); err != nil { // an unreadable cache is no cache
 			return streamState{}, err
 		}
 	}
-	var last time.Time
-	for ev, err := range st.Read(ctx, s, max(seq-1, 0)) {
+	for ev, err := range st.Read(ctx, s, max(at.seq-1, 0)) {
+		if err == nil {
+			err = known(s, ev)
+		}
 		if err != nil {
 			return streamState{}, err
 		}
-		if ev.Requires > requiresKnown {
-			return streamState{}, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
-				At(string(s)).WithHint("update belay; nothing was changed")
+		if ev.Seq > at.seq+1 {
+			return streamState{}, store.Damaged(store.RowName(s, at.seq+1), "facts are not there")
 		}
-		if ev.Seq > seq+1 {
-			return streamState{}, store.Damaged(store.RowName(s, seq+1), "facts are not there")
+		if ev.Seq > at.seq {
+			at.d.Apply(ev)
 		}
-		if ev.Seq > seq {
-			d.Apply(ev)
-		}
-		seq, last = max(seq, ev.Seq), ev.Time
+		at.seq, at.last = max(at.seq, ev.Seq), ev.Time
 	}
-	return streamState{d: d, vers: version, seq: seq, last: last, saved: saved}, nil
+	return at, nil
+}
+
+// known refuses a fact that needs a newer build.
+func known(s belay.StreamID, ev event.Envelope) error {
+	if ev.Requires <= requiresKnown {
+		return nil
+	}
+	return belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", ev.Seq, ev.Requires, requiresKnown).
+		At(string(s)).WithHint("update belay; nothing was changed")
 }
 
 // requiresKnown is the newest level of Envelope.Requires this build can act on.

@@ -27,9 +27,8 @@ func Fold(session belay.SessionID, facts iter.Seq2[store.Stored, error], get fun
 		if err != nil {
 			return nil, err
 		}
-		if e.Requires > requiresKnown {
-			return nil, belay.Errorf(belay.CodeRequires, "event %d needs a newer belay (level %d, this one knows %d)", e.Seq, e.Requires, requiresKnown).
-				At(string(f.Stream)).WithHint("update belay; nothing was changed")
+		if err := known(f.Stream, e); err != nil {
+			return nil, err
 		}
 		v, ok := all[f.Stream]
 		if !ok {

@@ -45,17 +45,12 @@ type Rules struct {
 // is long.
 func (r *Rules) Offer(tools []belay.ToolSpec, of belay.Digest) { r.Tools, r.offered = tools, of }
 
-// toolsDigest names the tools in facts.
-func (r *Rules) toolsDigest() belay.Digest {
+// ToolsDigest is the digest of the tools, which names them in facts.
+func (r *Rules) ToolsDigest() belay.Digest {
 	if r.offered != "" {
 		return r.offered
 	}
-	return DigestOf(r.Tools)
-}
-
-// DigestOf is the digest of tools.
-func DigestOf(tools []belay.ToolSpec) belay.Digest {
-	raw, _ := json.Marshal(tools) // plain data: can't fail
+	raw, _ := json.Marshal(r.Tools) // plain data: can't fail
 	return belay.DigestOf(raw)
 }
 

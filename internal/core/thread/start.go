@@ -31,7 +31,7 @@ func startTurn(d *decision) bool {
 		names[i] = t.Name
 	}
 	catalog := len(d.ready.Decided)
-	d.record(core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: d.rules.toolsDigest()}})
+	d.record(core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: d.rules.ToolsDigest()}})
 	d.record(d.rules.routing(ids, q.Task, needsOf(d.Queue[:d.collected()]))...)
 	if len(d.rules.Context)+len(d.rules.LeftOut) > 0 {
 		ids.Task, ids.Run = q.Task, q.Run

@@ -55,7 +55,7 @@ type span struct {
 }
 
 func newConversation(s belay.StreamID) *Conversation {
-	return &Conversation{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}}
+	return &Conversation{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}, changed: map[belay.CallID]string{}}
 }
 
 // UpTo folds the conversation up to a sequence.
@@ -289,18 +289,11 @@ func problemText(p event.Problem, output string) string {
 // edited notes that a call runs with other arguments than the model gave: its
 // result says so, or the model would take it for the result of its own.
 func (v *Conversation) edited(ctx context.Context, st store.Run, id belay.CallID, p event.ToolArgs) error {
-	args := []byte(p.Args)
-	if p.ArgsRef != nil {
-		var err error
-		if args, err = st.Get(ctx, p.ArgsRef.Digest); err != nil {
-			return err
-		}
+	args, err := whole(ctx, st, belay.Content{Text: string(p.Args), Ref: p.ArgsRef})
+	if err == nil {
+		v.changed[id] = editText(p, args)
 	}
-	if v.changed == nil {
-		v.changed = map[belay.CallID]string{}
-	}
-	v.changed[id] = editText(p, string(args))
-	return nil
+	return err
 }
 
 // editText is how a model reads that its call was changed.
