@@ -49,13 +49,14 @@ func plainWords(s string) ([]string, bool) {
 	return words, plain && !strings.Contains(words[0], "=") && !strings.ContainsAny(words[0], ":%")
 }
 
-// spaced is a text as a regular expression in which any space fits any space.
+// spaced is a text as a regular expression in which any space fits any space, also
+// between words in quotes.
 func spaced(s string) string {
 	words := strings.Fields(s)
 	for i, w := range words {
 		words[i] = regexp.QuoteMeta(w)
 	}
-	return strings.Join(words, `\s+`)
+	return strings.Join(words, `["']?\s+["']?`)
 }
 
 // prefix carries a rule over commands that begin with some words. whole says
