@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io"
 	"iter"
-	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/secret"
@@ -72,9 +71,6 @@ func (b *Bundle) Facts(ctx context.Context) iter.Seq2[store.Stored, error] {
 		}
 	}
 }
-
-// Inbox is the commands that wait.
-func (b *Bundle) Inbox() []belay.Order { return slices.Clone(b.orders) }
 
 // Get reads a piece of content; store.ErrNotFound when it isn't in the bundle.
 func (b *Bundle) Get(d belay.Digest) ([]byte, error) {
