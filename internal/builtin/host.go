@@ -44,7 +44,7 @@ func Tools(env config.Env) []tool.Tool {
 
 // NewHost makes a process's side of a store of what this build has.
 func NewHost(o Options) *host.Host {
-	kept := git.Shadow{Environ: o.Env.Vars}
+	kept := git.Git{Environ: o.Env.Vars}
 	confine := Confinement{Env: o.Env, StoreDir: o.StoreDir}
 	left := &leftovers{env: o.Env, storeDir: o.StoreDir}
 	return host.New(host.Config{

@@ -8,7 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/effect"
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // leftovers looks after what programs leave in a workspace that git or another
@@ -18,7 +18,7 @@ type leftovers struct {
 	storeDir func() (string, error)
 
 	mu      sync.Mutex
-	watches map[string]*gitsafe.Watch // by workspace
+	watches map[string]*git.Watch // by workspace
 }
 
 func (l *leftovers) inspect(ctx context.Context, workspace string, at effect.Moment, may core.May) (all []effect.Leftover) {
@@ -26,8 +26,8 @@ func (l *leftovers) inspect(ctx context.Context, workspace string, at effect.Mom
 	if w == nil {
 		return nil
 	}
-	p := gitsafe.Program(may)
-	var moved []gitsafe.Moved
+	p := git.Program(may)
+	var moved []git.Moved
 	switch at {
 	case effect.ProgramBegins:
 		moved = w.Begin(ctx, p)
@@ -45,7 +45,7 @@ func (l *leftovers) inspect(ctx context.Context, workspace string, at effect.Mom
 var _ effect.Inspect = (*leftovers)(nil).inspect
 
 // watch is this process's look at a workspace; nil where there is no store.
-func (l *leftovers) watch(workspace string) *gitsafe.Watch {
+func (l *leftovers) watch(workspace string) *git.Watch {
 	dir, err := l.storeDir()
 	if err != nil {
 		return nil
@@ -53,11 +53,11 @@ func (l *leftovers) watch(workspace string) *gitsafe.Watch {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.watches == nil {
-		l.watches = map[string]*gitsafe.Watch{}
+		l.watches = map[string]*git.Watch{}
 	}
 	w := l.watches[workspace]
 	if w == nil {
-		w = gitsafe.Git{Environ: l.env.Vars}.NewWatch(workspace, filepath.Join(config.RealAncestor(dir), "aside"))
+		w = git.Git{Environ: l.env.Vars}.NewWatch(workspace, filepath.Join(config.RealAncestor(dir), "aside"))
 		l.watches[workspace] = w
 	}
 	return w

@@ -12,7 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/testkit/needs"
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // later are ways to make what a person does next run a program of the workspace,
@@ -116,11 +116,11 @@ func TestProtectedFromWhatGitObeys(t *testing.T) {
 			}
 			s.file("evil", "#!/bin/sh\ntouch "+s.home+"/ran\nexit 1\n")
 			os.Chmod(filepath.Join(s.o.Workspace, "evil"), 0o755)
-			w := gitsafe.Git{Environ: s.command("x").Env}.NewWatch(s.o.Workspace, filepath.Join(s.home, "aside"))
-			w.Begin(t.Context(), gitsafe.Program{Held: at == "L3"})
+			w := git.Git{Environ: s.command("x").Env}.NewWatch(s.o.Workspace, filepath.Join(s.home, "aside"))
+			w.Begin(t.Context(), git.Program{Held: at == "L3"})
 			planted := s.sh(`E=` + s.o.Workspace + `/evil; exec 2>&1; ` + c.plant)
 			if at != "no look" {
-				w.Look(t.Context(), gitsafe.Program{Held: at == "L3"}, true)
+				w.Look(t.Context(), git.Program{Held: at == "L3"}, true)
 			}
 			os.Remove(filepath.Join(s.home, "ran"))
 			person := s.command("timeout", "-k1", "10", "/bin/sh", "-c", strings.ReplaceAll(everyday, "%THEN%", cmp.Or(c.then, ":")))

@@ -245,7 +245,7 @@ func (h *Host) RestoreWorktree(ctx context.Context, s *session.State) error {
 	if _, err := os.Lstat(t.Path); err == nil {
 		return nil
 	}
-	return git.NewWorktrees(h.c.Env.Vars).Add(ctx, *t)
+	return git.Git{Environ: h.c.Env.Vars}.AddWorktree(ctx, *t)
 }
 
 // Keepable refuses a workspace that a session's settings want kept and that can't be.
@@ -268,7 +268,7 @@ func (w *Workspaces) Planner(ws string) (history.Planner, error) {
 
 // RemoveWorktree takes a session's worktree away.
 func (w *Workspaces) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {
-	return git.NewWorktrees(w.runtime.host.c.Env.Vars).Remove(ctx, t, force)
+	return git.Git{Environ: w.runtime.host.c.Env.Vars}.RemoveWorktree(ctx, t, force)
 }
 
 // Ground is what calls in a workspace are judged on. It says which rules don't count.

@@ -52,7 +52,7 @@ func (c *worktreeListCmd) Read(ctx context.Context, a *command.Program, st store
 			continue
 		}
 		l := treeRow{Session: s.ID, Worktree: *s.Worktree, Status: term.StatusOf(s), Changes: -1}
-		if files, err := git.NewWorktrees(a.Environ).Changes(ctx, l.Path); err == nil {
+		if files, err := (git.Git{Environ: a.Environ}).Changes(ctx, l.Path); err == nil {
 			l.Changes = len(files)
 		}
 		rows = append(rows, l)

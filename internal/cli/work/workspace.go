@@ -86,7 +86,7 @@ func (w *turnRun) reclaim(ctx context.Context, s *app.SessionState, c config.Set
 // inWorktree makes a session in a worktree of its own: first the session, whose
 // facts name the worktree, then that.
 func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
-	trees := git.NewWorktrees(w.a.Environ)
+	trees := git.Git{Environ: w.a.Environ}
 	root, base, err := trees.Base(ctx, ws)
 	if err != nil {
 		return err
@@ -110,7 +110,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 			return err
 		}
 	}
-	if err := trees.Add(ctx, t); err != nil {
+	if err := trees.AddWorktree(ctx, t); err != nil {
 		t.Removed = true
 		_, told := w.Engine.Submit(ctx, w.a.Order(w.session, w.session.Stream(), belay.UseWorkspace{Worktree: &t}))
 		return errors.Join(err, told)

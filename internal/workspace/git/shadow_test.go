@@ -16,7 +16,7 @@ import (
 )
 
 // repo is a repository with everything that must be neither run nor changed.
-func repo(t *testing.T) (dir string, g git.Shadow) {
+func repo(t *testing.T) (dir string, g git.Git) {
 	t.Helper()
 	needs.Program(t, "git")
 	dir = t.TempDir()
@@ -35,7 +35,7 @@ func repo(t *testing.T) (dir string, g git.Shadow) {
 		put(t, dir, ".git/hooks/"+hook, "#!/bin/sh\ntouch "+dir+".hooked\n")
 		os.Chmod(filepath.Join(dir, ".git/hooks", hook), 0o755)
 	}
-	return dir, git.Shadow{Environ: os.Environ()}
+	return dir, git.Git{Environ: os.Environ()}
 }
 
 func runGit(t *testing.T, dir string, args ...string) string {
@@ -60,7 +60,7 @@ func put(t *testing.T, dir, name, content string) {
 	}
 }
 
-func take(t *testing.T, g git.Shadow, dir, ref string) string {
+func take(t *testing.T, g git.Git, dir, ref string) string {
 	t.Helper()
 	c, err := g.Take(t.Context(), dir, ref)
 	if err != nil {
@@ -146,11 +146,11 @@ func TestTheSameFilesAreTheSameSnapshot(t *testing.T) {
 func TestWithoutARepositoryThereIsNoSnapshot(t *testing.T) {
 	needs.Program(t, "git")
 	dir := t.TempDir()
-	err := git.Shadow{Environ: os.Environ()}.Check(t.Context(), dir)
+	err := git.Git{Environ: os.Environ()}.Check(t.Context(), dir)
 	if belay.CodeOf(err) != belay.CodeWorkspace || !strings.Contains(err.Error(), "it is in no git repository") {
 		t.Errorf("%v", err)
 	}
-	if err := (git.Shadow{Environ: []string{"PATH=" + dir}}).Check(t.Context(), dir); belay.CodeOf(err) != belay.CodeUsage {
+	if err := (git.Git{Environ: []string{"PATH=" + dir}}).Check(t.Context(), dir); belay.CodeOf(err) != belay.CodeUsage {
 		t.Errorf("without git: %v", err)
 	}
 }

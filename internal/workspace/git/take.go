@@ -29,46 +29,42 @@ func Ref(parts ...string) string {
 
 // Take keeps the workspace as it is under a name, and returns the commit. The
 // same contents are the same commit.
-func (g Shadow) Take(ctx context.Context, workspace, ref string) (commit string, err error) {
-	r, err := g.find(ctx, workspace)
-	if err != nil {
-		return "", err
-	}
-	p, err := r.private()
+func (g Git) Take(ctx context.Context, workspace, ref string) (commit string, err error) {
+	p, err := g.private(ctx, workspace)
 	if err != nil {
 		return "", err
 	}
 	defer p.close()
-	if commit, err = p.commit(ctx, workspace); err != nil {
+	if commit, err = p.commit(ctx); err != nil {
 		return "", err
 	}
 	// The one command that works in the repository itself: a name, no hook.
-	_, err = r.Run(ctx, "update-ref", ref, commit)
+	_, err = p.Run(ctx, "update-ref", ref, commit)
 	return commit, err
 }
 
 // commit keeps the workspace's files, with what the index of the snapshot
 // before knows of them: what hasn't changed since isn't read again.
-func (p *private) commit(ctx context.Context, workspace string) (string, error) {
+func (p *private) commit(ctx context.Context) (string, error) {
 	known := filepath.Join(p.Dir, "belay-index")
 	index := filepath.Join(p.dir, "index")
 	if err := copyFile(known, index); err != nil {
 		os.Remove(index) //nolint:errcheck // without it all is read
 	}
-	if err := p.forgetRepositories(ctx, workspace); err != nil {
+	if err := p.forgetRepositories(ctx); err != nil {
 		os.Remove(index) //nolint:errcheck // as above
 	}
-	if _, err := p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", "."); err != nil {
+	if _, err := p.run(ctx, "add", "--all", "--ignore-errors", "--", "."); err != nil {
 		os.Remove(index) //nolint:errcheck // as above
-		if out, err := p.git(ctx, workspace, "add", "--all", "--ignore-errors", "--", "."); err != nil && !left(out) {
+		if out, err := p.run(ctx, "add", "--all", "--ignore-errors", "--", "."); err != nil && !left(out) {
 			return "", err
 		}
 	}
-	tree, err := p.id(ctx, workspace, "write-tree")
+	tree, err := p.id(ctx, "write-tree")
 	if err != nil {
 		return "", err
 	}
-	commit, err := p.id(ctx, workspace, "commit-tree", "-m", "belay: the workspace at a moment of a session", tree)
+	commit, err := p.id(ctx, "commit-tree", "-m", "belay: the workspace at a moment of a session", tree)
 	if err != nil {
 		return "", err
 	}
@@ -82,8 +78,8 @@ func (p *private) commit(ctx context.Context, workspace string) (string, error) 
 // forgetRepositories takes the repositories inside the workspace out of the
 // index: of those that it knows git asks what changed in them, and that runs
 // what they configure. They are added again as what they are at.
-func (p *private) forgetRepositories(ctx context.Context, workspace string) error {
-	out, err := p.git(ctx, workspace, "ls-files", "--stage", "-z", ":/")
+func (p *private) forgetRepositories(ctx context.Context) error {
+	out, err := p.run(ctx, "ls-files", "--stage", "-z", ":/")
 	if err != nil {
 		return err
 	}
@@ -95,7 +91,7 @@ func (p *private) forgetRepositories(ctx context.Context, workspace string) erro
 		}
 	}
 	if len(args) > 3 {
-		_, err = p.git(ctx, workspace, args...)
+		_, err = p.run(ctx, args...)
 	}
 	return err
 }
@@ -107,8 +103,8 @@ func left(out []byte) bool {
 }
 
 // id is the id that a command prints last.
-func (p *private) id(ctx context.Context, workspace string, args ...string) (string, error) {
-	out, err := p.git(ctx, workspace, args...)
+func (p *private) id(ctx context.Context, args ...string) (string, error) {
+	out, err := p.run(ctx, args...)
 	if err != nil {
 		return "", err
 	}
@@ -117,10 +113,6 @@ func (p *private) id(ctx context.Context, workspace string, args ...string) (str
 		return "", fmt.Errorf("git %s printed no id", args[0])
 	}
 	return words[len(words)-1], nil
-}
-
-func isID(s string) bool {
-	return (len(s) == 40 || len(s) == 64) && strings.Trim(s, "0123456789abcdef") == ""
 }
 
 func copyFile(from, to string) error {
@@ -154,45 +146,52 @@ type Change struct {
 }
 
 // Diff lists what differs between two commits below the workspace.
-func (g Shadow) Diff(ctx context.Context, workspace, from, to string) ([]Change, error) {
+func (g Git) Diff(ctx context.Context, workspace, from, to string) ([]Change, error) {
 	if !isID(from) || !isID(to) {
 		return nil, fmt.Errorf("%q and %q are no commits", from, to)
 	}
 	if from == to {
 		return nil, nil
 	}
-	p, err := g.open(ctx, workspace)
+	p, err := g.private(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	out, err := p.git(ctx, workspace, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--relative", from, to)
+	out, err := p.run(ctx, "diff-tree", "-r", "-z", "--raw", "--no-renames", "--no-abbrev", "--relative", from, to)
 	if err != nil {
 		return nil, err
 	}
-	return parse(out)
-}
-
-func (g Shadow) open(ctx context.Context, workspace string) (*private, error) {
-	r, err := g.find(ctx, workspace)
+	raw, err := rawChanges(out)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("git diff-tree: %w", err)
 	}
-	return r.private()
+	var all []Change
+	for _, c := range raw {
+		all = append(all, Change{Path: c.path, From: entry(c.modes[0], c.ids[0]), To: entry(c.modes[1], c.ids[1])})
+	}
+	return all, nil
 }
 
-// parse reads ":MODE MODE ID ID STATUS NUL PATH NUL …".
-func parse(out []byte) (all []Change, err error) {
-	fields := strings.Split(strings.TrimSuffix(string(out), "\x00"), "\x00")
-	if len(out) == 0 {
-		return nil, nil
-	}
-	for i := 0; i+1 < len(fields); i += 2 {
-		f := strings.Fields(strings.TrimPrefix(fields[i], ":"))
-		if len(f) != 5 || !isID(f[2]) || !isID(f[3]) {
-			return nil, fmt.Errorf("git diff-tree printed %q", fields[i])
+// rawChange is a file that two commits have in different forms.
+type rawChange struct {
+	modes, ids [2]string // before and after
+	path       string
+}
+
+// rawChanges reads ":MODE MODE ID ID STATUS NUL PATH NUL …", of one pair of commits
+// or of several.
+func rawChanges(out []byte) (all []rawChange, err error) {
+	fields := strings.Split(string(out), "\x00")
+	for i := 0; i < len(fields); i++ {
+		f := strings.Fields(fields[i])
+		if len(f) == 0 {
+			continue
 		}
-		all = append(all, Change{Path: fields[i+1], From: entry(f[0], f[2]), To: entry(f[1], f[3])})
+		if i++; i == len(fields) || len(f) != 5 || f[0][0] != ':' || !isID(f[2]) || !isID(f[3]) {
+			return nil, fmt.Errorf("it printed %q", fields[i-1])
+		}
+		all = append(all, rawChange{[2]string{f[0][1:], f[1]}, [2]string{f[2], f[3]}, fields[i]})
 	}
 	return all, nil
 }
@@ -212,11 +211,11 @@ func entry(mode, id string) *Entry {
 }
 
 // Read is the content of an entry.
-func (g Shadow) Read(ctx context.Context, workspace string, e *Entry) ([]byte, error) {
-	p, err := g.open(ctx, workspace)
+func (g Git) Read(ctx context.Context, workspace string, e *Entry) ([]byte, error) {
+	p, err := g.private(ctx, workspace)
 	if err != nil {
 		return nil, err
 	}
 	defer p.close()
-	return p.git(ctx, workspace, "cat-file", "blob", e.ID)
+	return p.run(ctx, "cat-file", "blob", e.ID)
 }

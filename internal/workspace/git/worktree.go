@@ -1,6 +1,5 @@
-// Package git does with the repository of a workspace what the runtime needs of it:
-// it keeps states of the files, and makes worktrees for sessions. It promises that
-// nothing which a repository configures is run: no hook, no filter, no monitor.
+//go:build unix
+
 package git
 
 import (
@@ -11,21 +10,15 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
 )
 
-// Worktrees makes and removes the git worktrees that sessions work in. Changes in a
-// worktree are never removed unless that is demanded, and making one that exists
-// already changes nothing.
-type Worktrees struct{ safe gitsafe.Git }
+// A worktree is what a session works in. Changes in it are never removed unless that
+// is demanded, and making one that exists already changes nothing.
 
-// NewWorktrees takes the runtime's environment.
-func NewWorktrees(environ []string) Worktrees { return Worktrees{gitsafe.Git{Environ: environ}} }
-
-// run returns what git printed in the repository that dir is in; an error holds
+// in returns what git printed in the repository that dir is in; an error holds
 // what it complained about.
-func (g Worktrees) run(ctx context.Context, dir string, args ...string) (string, error) {
-	r, err := g.safe.Open(ctx, dir)
+func (g Git) in(ctx context.Context, dir string, args ...string) (string, error) {
+	r, err := g.Open(ctx, dir)
 	if err != nil {
 		return "", err
 	}
@@ -47,12 +40,12 @@ const alternatives = "leave --worktree out: the session then reads only while an
 
 // Base is the root of the repository that dir is in, and the commit that is
 // checked out there.
-func (g Worktrees) Base(ctx context.Context, dir string) (root, commit string, err error) {
-	r, err := g.safe.Open(ctx, dir)
+func (g Git) Base(ctx context.Context, dir string) (root, commit string, err error) {
+	r, err := g.Open(ctx, dir)
 	if err != nil {
 		return "", "", refused(err, belay.CodeWorkspace, dir, "a worktree can't be made: %v").WithHint("%s", alternatives)
 	}
-	commit, err = g.run(ctx, r.Top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	commit, err = g.in(ctx, r.Top, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
 	if err != nil || commit == "" {
 		return "", "", belay.Errorf(belay.CodeWorkspace, "a worktree can't be made: the repository has no commit yet").At(r.Top).WithHint("make a first commit, or %s", alternatives)
 	}
@@ -60,8 +53,8 @@ func (g Worktrees) Base(ctx context.Context, dir string) (root, commit string, e
 }
 
 // Changes are the files of a worktree that differ from its last commit.
-func (g Worktrees) Changes(ctx context.Context, path string) ([]string, error) {
-	out, err := g.run(ctx, path, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
+func (g Git) Changes(ctx context.Context, path string) ([]string, error) {
+	out, err := g.in(ctx, path, "status", "--porcelain", "-z", "--no-renames", "--ignore-submodules=dirty")
 	if err != nil {
 		return nil, refused(err, belay.CodeWorkspace, path, "git can't say what changed: %v")
 	}
@@ -74,9 +67,9 @@ func (g Worktrees) Changes(ctx context.Context, path string) ([]string, error) {
 	return files, nil
 }
 
-// Add makes a worktree and its branch, unless they are there.
-func (g Worktrees) Add(ctx context.Context, t belay.Worktree) error {
-	if r, err := g.safe.Open(ctx, t.Path); err == nil && r.Top == t.Path {
+// AddWorktree makes a worktree and its branch, unless they are there.
+func (g Git) AddWorktree(ctx context.Context, t belay.Worktree) error {
+	if r, err := g.Open(ctx, t.Path); err == nil && r.Top == t.Path {
 		return nil
 	}
 	if err := os.MkdirAll(filepath.Dir(t.Path), 0o700); err != nil {
@@ -86,43 +79,43 @@ func (g Worktrees) Add(ctx context.Context, t belay.Worktree) error {
 	if g.tip(ctx, t) != "" { // made before, and its folder is gone
 		args = []string{"worktree", "add", "--quiet", "--force", t.Path, t.Branch}
 	}
-	if _, err := g.run(ctx, t.Repository, args...); err != nil {
+	if _, err := g.in(ctx, t.Repository, args...); err != nil {
 		return refused(err, belay.CodeWorkspace, t.Path, "the worktree can't be made: %v").WithHint("%s", alternatives)
 	}
 	return nil
 }
 
 // tip is the commit a worktree's branch is at; empty when there is none.
-func (g Worktrees) tip(ctx context.Context, t belay.Worktree) string {
-	tip, err := g.run(ctx, t.Repository, "rev-parse", "--verify", "--quiet", "refs/heads/"+t.Branch)
+func (g Git) tip(ctx context.Context, t belay.Worktree) string {
+	tip, err := g.in(ctx, t.Repository, "rev-parse", "--verify", "--quiet", "refs/heads/"+t.Branch)
 	if err != nil {
 		return ""
 	}
 	return tip
 }
 
-// Remove takes a worktree away. One with changes that are in no commit stays,
+// RemoveWorktree takes a worktree away. One with changes that are in no commit stays,
 // unless force. Its branch goes too if nothing was committed to it; else it is
 // kept.
-func (g Worktrees) Remove(ctx context.Context, t belay.Worktree, force bool) (kept bool, err error) {
+func (g Git) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (kept bool, err error) {
 	if _, err := os.Lstat(t.Path); err == nil {
 		if err := g.removeFolder(ctx, t, force); err != nil {
 			return false, err
 		}
-	} else if _, err := g.run(ctx, t.Repository, "worktree", "prune"); err != nil {
+	} else if _, err := g.in(ctx, t.Repository, "worktree", "prune"); err != nil {
 		return false, nil // the repository is gone too
 	}
 	switch g.tip(ctx, t) {
 	case "":
 		return false, nil
 	case t.Base:
-		_, err := g.run(ctx, t.Repository, "branch", "--quiet", "-D", t.Branch)
+		_, err := g.in(ctx, t.Repository, "branch", "--quiet", "-D", t.Branch)
 		return err != nil, nil
 	}
 	return true, nil
 }
 
-func (g Worktrees) removeFolder(ctx context.Context, t belay.Worktree, force bool) error {
+func (g Git) removeFolder(ctx context.Context, t belay.Worktree, force bool) error {
 	if !force {
 		files, err := g.Changes(ctx, t.Path)
 		if err != nil {
@@ -137,7 +130,7 @@ func (g Worktrees) removeFolder(ctx context.Context, t belay.Worktree, force boo
 	if force {
 		args = []string{"worktree", "remove", "--force", "--force", t.Path}
 	}
-	if _, err := g.run(ctx, t.Repository, args...); err != nil {
+	if _, err := g.in(ctx, t.Repository, args...); err != nil {
 		return refused(err, belay.CodeBadState, t.Path, "the worktree can't be removed: %v").WithHint("look at what is there, then remove the folder by hand")
 	}
 	return nil

@@ -53,7 +53,7 @@ func commit(t *testing.T, dir string) {
 }
 
 // plan is a worktree of a repository that isn't made yet.
-func plan(t *testing.T, g git.Worktrees, dir string) belay.Worktree {
+func plan(t *testing.T, g git.Git, dir string) belay.Worktree {
 	t.Helper()
 	root, base, err := g.Base(t.Context(), dir)
 	if err != nil || root != dir || base == "" {
@@ -62,24 +62,19 @@ func plan(t *testing.T, g git.Worktrees, dir string) belay.Worktree {
 	return belay.Worktree{Repository: root, Path: filepath.Join(dir+"-worktrees", "one"), Branch: "belay/one", Base: base}
 }
 
-func there(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
-
 func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 	dir := repository(t)
-	g := git.NewWorktrees(env(t))
+	g := git.Git{Environ: env(t)}
 	w := plan(t, g, dir)
 	for range 2 { // the second time it is there already
-		if err := g.Add(t.Context(), w); err != nil {
+		if err := g.AddWorktree(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 	}
 	if !there(filepath.Join(w.Path, "a.txt")) || gitIn(t, w.Path, "branch", "--show-current") != w.Branch {
 		t.Error("the worktree isn't what it should be")
 	}
-	kept, err := g.Remove(t.Context(), w, false)
+	kept, err := g.RemoveWorktree(t.Context(), w, false)
 	if err != nil || kept || there(w.Path) || gitIn(t, dir, "branch", "--list", "belay/*") != "" {
 		t.Errorf("kept %v, %v", kept, err)
 	}
@@ -91,9 +86,9 @@ func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 // Guarantee: E21.
 func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 	dir := repository(t)
-	g := git.NewWorktrees(env(t))
+	g := git.Git{Environ: env(t)}
 	w := plan(t, g, dir)
-	if err := g.Add(t.Context(), w); err != nil {
+	if err := g.AddWorktree(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	put(t, w.Path, "new file", "n")
@@ -101,36 +96,36 @@ func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 	if files, err := g.Changes(t.Context(), w.Path); err != nil || len(files) != 2 || files[1] != "new file" {
 		t.Errorf("changes %q, %v", files, err)
 	}
-	if _, err := g.Remove(t.Context(), w, false); belay.CodeOf(err) != belay.CodeBadState || !there(filepath.Join(w.Path, "new file")) {
+	if _, err := g.RemoveWorktree(t.Context(), w, false); belay.CodeOf(err) != belay.CodeBadState || !there(filepath.Join(w.Path, "new file")) {
 		t.Fatalf("a worktree with changes: %v", err)
 	}
 	commit(t, w.Path)
-	kept, err := g.Remove(t.Context(), w, false)
+	kept, err := g.RemoveWorktree(t.Context(), w, false)
 	if err != nil || !kept || there(w.Path) || gitIn(t, dir, "branch", "--list", "belay/*") == "" {
 		t.Errorf("after a commit: kept %v, %v", kept, err)
 	}
-	if err := g.Add(t.Context(), w); err != nil || !there(filepath.Join(w.Path, "new file")) {
+	if err := g.AddWorktree(t.Context(), w); err != nil || !there(filepath.Join(w.Path, "new file")) {
 		t.Fatalf("made again on its branch: %v", err)
 	}
 	put(t, w.Path, "a.txt", "changed again")
-	if _, err := g.Remove(t.Context(), w, true); err != nil || there(w.Path) {
+	if _, err := g.RemoveWorktree(t.Context(), w, true); err != nil || there(w.Path) {
 		t.Errorf("by force: %v", err)
 	}
 }
 
 func TestAFolderThatVanishedIsMadeAgain(t *testing.T) {
 	dir := repository(t)
-	g := git.NewWorktrees(env(t))
+	g := git.Git{Environ: env(t)}
 	w := plan(t, g, dir)
 	for range 2 {
-		if err := g.Add(t.Context(), w); err != nil {
+		if err := g.AddWorktree(t.Context(), w); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.RemoveAll(w.Path); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if kept, err := g.Remove(t.Context(), w, false); err != nil || kept {
+	if kept, err := g.RemoveWorktree(t.Context(), w, false); err != nil || kept {
 		t.Errorf("kept %v, %v", kept, err)
 	}
 }
@@ -138,7 +133,7 @@ func TestAFolderThatVanishedIsMadeAgain(t *testing.T) {
 func TestWhatHasNoWorktreeSaysWhatElseThereIs(t *testing.T) {
 	needs.Program(t, "git")
 	dir := t.TempDir()
-	g := git.NewWorktrees(env(t))
+	g := git.Git{Environ: env(t)}
 	_, _, err := g.Base(t.Context(), dir)
 	e, ok := err.(*belay.Error)
 	if !ok || e.Code != belay.CodeWorkspace || !strings.Contains(e.Message, "not a git repository") || !strings.Contains(e.Hint, "--share") {
@@ -156,7 +151,7 @@ func TestWhatHasNoWorktreeSaysWhatElseThereIs(t *testing.T) {
 // Guarantee: T90.
 func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
 	dir := repository(t)
-	g := git.NewWorktrees(env(t))
+	g := git.Git{Environ: env(t)}
 	ran := "touch " + dir + "/ran; cat"
 	put(t, dir, ".gitattributes", "* filter=evil\n*.x filter=more diff=evil merge=evil\n")
 	put(t, dir, "b.x", "b\n")
@@ -171,7 +166,7 @@ func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
 		gitIn(t, dir, "config", kv[0], kv[1])
 	}
 	w := plan(t, g, dir)
-	if err := g.Add(t.Context(), w); err != nil {
+	if err := g.AddWorktree(t.Context(), w); err != nil {
 		t.Fatal(err)
 	}
 	put(t, w.Path, "b.x", "changed\n")
@@ -188,7 +183,7 @@ func TestWhatARepositoryConfiguresIsntRun(t *testing.T) {
 	if files, err := g.Changes(t.Context(), w.Path); err != nil || len(files) != 3 {
 		t.Errorf("changes %q, %v", files, err)
 	}
-	if _, err := g.Remove(t.Context(), w, true); err != nil {
+	if _, err := g.RemoveWorktree(t.Context(), w, true); err != nil {
 		t.Error(err)
 	}
 	if there(filepath.Join(dir, "ran")) {

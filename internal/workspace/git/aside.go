@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe
+package git
 
 import (
 	"crypto/rand"
@@ -74,6 +74,15 @@ func (w *Watch) open(path string, flags int) (*os.File, error) {
 		return nil, err
 	}
 	return root.OpenFile(rel, flags, 0)
+}
+
+// read is the content of a small ordinary file.
+func (w *Watch) read(path string) ([]byte, error) {
+	f, err := w.open(path, os.O_RDONLY)
+	if err != nil {
+		return nil, err
+	}
+	return readAll(f)
 }
 
 // asidePath is a new place for a file: its path in the workspace is the end of it.

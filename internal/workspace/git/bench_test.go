@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe_test
+package git_test
 
 import (
 	"fmt"
@@ -9,7 +9,7 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // used is the processor time of this process, in microseconds.
@@ -29,20 +29,20 @@ func BenchmarkLook(b *testing.B) {
 				b.Fatal(err)
 			}
 		}
-		g := gitsafe.Git{Environ: os.Environ()}
+		g := git.Git{Environ: os.Environ()}
 		b.Run(fmt.Sprintf("first/%d", n), func(b *testing.B) {
 			for b.Loop() {
-				g.NewWatch(dir, dir).Begin(b.Context(), gitsafe.Program{})
+				g.NewWatch(dir, dir).Begin(b.Context(), git.Program{})
 			}
 		})
 		b.Run(fmt.Sprintf("both/%d", n), func(b *testing.B) {
 			w := g.NewWatch(dir, dir)
-			w.Begin(b.Context(), gitsafe.Program{})
-			w.Look(b.Context(), gitsafe.Program{}, true)
+			w.Begin(b.Context(), git.Program{})
+			w.Look(b.Context(), git.Program{}, true)
 			cpu := used()
 			for b.Loop() {
-				w.Begin(b.Context(), gitsafe.Program{})
-				w.Look(b.Context(), gitsafe.Program{}, true)
+				w.Begin(b.Context(), git.Program{})
+				w.Look(b.Context(), git.Program{}, true)
 			}
 			b.ReportMetric(float64(used()-cpu)/float64(b.N)/1e3, "cpu-ms/op")
 		})

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe_test
+package git_test
 
 import (
 	"os"
@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // before is a workspace with protected names, some in its history only.
@@ -47,17 +47,17 @@ func TestProtectedNamesAreMovedAside(t *testing.T) {
 			run(before)
 			at := filepath.Join(dir, c.moved)
 			was, had := os.ReadFile(at)
-			w.Begin(t.Context(), gitsafe.Program{})
+			w.Begin(t.Context(), git.Program{})
 			run(c.line)
-			moved := w.Look(t.Context(), gitsafe.Program{}, true)
+			moved := w.Look(t.Context(), git.Program{}, true)
 			if len(moved) != 1 || moved[0].Path != at || moved[0].Layer != "protected" || moved[0].Why == "" {
 				t.Fatalf("moved %+v", moved)
 			}
 			if now, err := os.ReadFile(at); (err == nil) != (had == nil) || string(now) != string(was) || moved[0].Restored != (had == nil) {
 				t.Errorf("there is %q, and was %q; %+v", now, was, moved[0])
 			}
-			w.Begin(t.Context(), gitsafe.Program{})
-			if again := w.Look(t.Context(), gitsafe.Program{}, true); len(again) > 0 {
+			w.Begin(t.Context(), git.Program{})
+			if again := w.Look(t.Context(), git.Program{}, true); len(again) > 0 {
 				t.Errorf("moved again: %+v", again)
 			}
 		})
@@ -69,21 +69,21 @@ func TestProtectedNamesAreMovedAside(t *testing.T) {
 func TestProtectedNamesThatStay(t *testing.T) {
 	for _, c := range []struct {
 		name, line string
-		p          gitsafe.Program
+		p          git.Program
 	}{
-		{"nothing", `cat CLAUDE.md; chmod 600 CLAUDE.md; mkdir -p new/.vscode`, gitsafe.Program{}},
-		{"what may be left", `mkdir -p sub/.vscode; echo x >sub/.vscode/tasks.json; echo x >sub/.envrc; echo x >CLAUDE.md`, gitsafe.Program{Leave: []string{"sub/.envrc", "sub/.vscode/tasks.json", "CLAUDE.md"}}},
-		{"of git", `git config core.pager evil`, gitsafe.Program{Leave: []string{".git/config"}}},
-		{"checkout", `git checkout -q other; git checkout -q main; git switch -q other`, gitsafe.Program{}},
-		{"by a script", `printf 'git checkout -q other -- sub .github' >s; sh s`, gitsafe.Program{Held: true}},
-		{"merge", `git merge -q -m m other`, gitsafe.Program{}},
-		{"stash", `git stash pop -q`, gitsafe.Program{}},
-		{"worktree", `git worktree add -q w other`, gitsafe.Program{}},
-		{"clone of what was there", `git clone -q -b other . c`, gitsafe.Program{}},
-		{"clone that was allowed", `git init -q e; echo x >e/.envrc; git -C e add -f .envrc; git -C e commit -qm x; mv e/.envrc e/x; git clone -q e sub`, gitsafe.Program{History: true}},
-		{"submodule", `git -c protocol.file.allow=always submodule add -q ./old mod`, gitsafe.Program{}},
-		{"packages", `for d in node_modules app/node_modules/a vendor/b v/lib/site-packages; do mkdir -p $d/.github/workflows $d/x; echo x >$d/.npmrc; echo x >$d/.github/workflows/x.yml; echo x >$d/x/CLAUDE.md; done`, gitsafe.Program{}},
-		{"changed where a boundary holds it", `echo a person does >CLAUDE.md`, gitsafe.Program{Held: true}},
+		{"nothing", `cat CLAUDE.md; chmod 600 CLAUDE.md; mkdir -p new/.vscode`, git.Program{}},
+		{"what may be left", `mkdir -p sub/.vscode; echo x >sub/.vscode/tasks.json; echo x >sub/.envrc; echo x >CLAUDE.md`, git.Program{Leave: []string{"sub/.envrc", "sub/.vscode/tasks.json", "CLAUDE.md"}}},
+		{"of git", `git config core.pager evil`, git.Program{Leave: []string{".git/config"}}},
+		{"checkout", `git checkout -q other; git checkout -q main; git switch -q other`, git.Program{}},
+		{"by a script", `printf 'git checkout -q other -- sub .github' >s; sh s`, git.Program{Held: true}},
+		{"merge", `git merge -q -m m other`, git.Program{}},
+		{"stash", `git stash pop -q`, git.Program{}},
+		{"worktree", `git worktree add -q w other`, git.Program{}},
+		{"clone of what was there", `git clone -q -b other . c`, git.Program{}},
+		{"clone that was allowed", `git init -q e; echo x >e/.envrc; git -C e add -f .envrc; git -C e commit -qm x; mv e/.envrc e/x; git clone -q e sub`, git.Program{History: true}},
+		{"submodule", `git -c protocol.file.allow=always submodule add -q ./old mod`, git.Program{}},
+		{"packages", `for d in node_modules app/node_modules/a vendor/b v/lib/site-packages; do mkdir -p $d/.github/workflows $d/x; echo x >$d/.npmrc; echo x >$d/.github/workflows/x.yml; echo x >$d/x/CLAUDE.md; done`, git.Program{}},
+		{"changed where a boundary holds it", `echo a person does >CLAUDE.md`, git.Program{Held: true}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -98,8 +98,8 @@ func TestProtectedNamesThatStay(t *testing.T) {
 				t.Errorf("moved %+v", moved)
 			}
 			run(`echo kinder >>CLAUDE.md; mkdir -p p; echo x >p/.envrc`) // a person's
-			w.Begin(t.Context(), gitsafe.Program{})
-			if moved := w.Look(t.Context(), gitsafe.Program{}, true); len(moved) > 0 {
+			w.Begin(t.Context(), git.Program{})
+			if moved := w.Look(t.Context(), git.Program{}, true); len(moved) > 0 {
 				t.Errorf("moved %+v", moved)
 			}
 		})
@@ -110,7 +110,7 @@ func TestProtectedNamesThatStay(t *testing.T) {
 // allowed, and another program what it may.
 func TestProtectedNamesOfOthers(t *testing.T) {
 	dir, run, w := space(t)
-	lasting, allowed := gitsafe.Program{Held: true}, gitsafe.Program{Leave: []string{filepath.Join(dir, "b/.envrc")}}
+	lasting, allowed := git.Program{Held: true}, git.Program{Leave: []string{filepath.Join(dir, "b/.envrc")}}
 	w.Begin(t.Context(), lasting)
 	run(`mkdir -p z/.vscode b; echo x >z/.vscode/tasks.json`)
 	w.Wrote(filepath.Join(dir, "z/.vscode/tasks.json"), filepath.Join(dir, "z"))

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe_test
+package git_test
 
 import (
 	"os"
@@ -11,7 +11,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay/internal/testkit/needs"
-	"github.com/belay-run/belay/internal/workspace/gitsafe"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // ways are what a program may leave in a workspace, and the file of it that is
@@ -104,7 +104,7 @@ func TestMain(m *testing.M) {
 
 var making sync.Mutex
 
-func space(t *testing.T) (dir string, run func(line string) string, w *gitsafe.Watch) {
+func space(t *testing.T) (dir string, run func(line string) string, w *git.Watch) {
 	t.Helper()
 	needs.Program(t, "git")
 	home := t.TempDir()
@@ -130,12 +130,12 @@ func space(t *testing.T) (dir string, run func(line string) string, w *gitsafe.W
 	defer making.Unlock()
 	if there(filepath.Join(first, "a")) {
 		run(`cp -a ` + first + `/. .`)
-		return dir, run, gitsafe.Git{Environ: env}.NewWatch(dir, filepath.Join(home, "aside"))
+		return dir, run, git.Git{Environ: env}.NewWatch(dir, filepath.Join(home, "aside"))
 	}
 	run(`git init -q -b main; echo a >a; git add a; git commit -qm one; git init -q old; git -C old commit -q --allow-empty -m one
 git config core.editor vim; git config filter.own.clean cat; printf '#!/bin/sh\n' >.git/hooks/post-commit; chmod 755 .git/hooks/post-commit; git -C old config user.name me
 cp -a . ` + first)
-	return dir, run, gitsafe.Git{Environ: env}.NewWatch(dir, filepath.Join(home, "aside"))
+	return dir, run, git.Git{Environ: env}.NewWatch(dir, filepath.Join(home, "aside"))
 }
 
 func there(path string) bool {
@@ -150,11 +150,11 @@ func TestWhatMakesGitRunSomethingIsMovedAside(t *testing.T) {
 			t.Parallel()
 			dir, run, w := space(t)
 			before, err := os.ReadFile(filepath.Join(dir, c.moved))
-			if moved := w.Begin(t.Context(), gitsafe.Program{}); len(moved) > 0 {
+			if moved := w.Begin(t.Context(), git.Program{}); len(moved) > 0 {
 				t.Fatalf("before it began: %+v", moved)
 			}
 			run(c.line)
-			moved := w.Look(t.Context(), gitsafe.Program{}, true)
+			moved := w.Look(t.Context(), git.Program{}, true)
 			if len(moved) != 1 || moved[0].Path != filepath.Join(dir, c.moved) || moved[0].Why == "" {
 				t.Fatalf("moved %+v", moved)
 			}
@@ -164,8 +164,8 @@ func TestWhatMakesGitRunSomethingIsMovedAside(t *testing.T) {
 			if after, _ := os.ReadFile(filepath.Join(dir, c.moved)); string(after) != string(before) || moved[0].Restored != (err == nil) {
 				t.Errorf("there is %q, and was %q; %+v", after, before, moved[0])
 			}
-			w.Begin(t.Context(), gitsafe.Program{})
-			if again := w.Look(t.Context(), gitsafe.Program{}, true); len(again) > 0 {
+			w.Begin(t.Context(), git.Program{})
+			if again := w.Look(t.Context(), git.Program{}, true); len(again) > 0 {
 				t.Errorf("moved again: %+v", again)
 			}
 		})
@@ -179,14 +179,14 @@ func TestWhatGitMakesStays(t *testing.T) {
 			t.Parallel()
 			dir, run, w := space(t)
 			run(`printf '[core]\n\tpager = less\n' >>old/.git/config`) // a person's, before
-			w.Begin(t.Context(), gitsafe.Program{})
+			w.Begin(t.Context(), git.Program{})
 			run(c.line)
-			if moved := w.Look(t.Context(), gitsafe.Program{}, true); len(moved) > 0 {
+			if moved := w.Look(t.Context(), git.Program{}, true); len(moved) > 0 {
 				t.Errorf("moved %+v", moved)
 			}
 			run(`git config core.pager less`) // a person's, between
-			w.Begin(t.Context(), gitsafe.Program{})
-			if moved := w.Look(t.Context(), gitsafe.Program{}, true); len(moved) > 0 {
+			w.Begin(t.Context(), git.Program{})
+			if moved := w.Look(t.Context(), git.Program{}, true); len(moved) > 0 {
 				t.Errorf("moved %+v", moved)
 			}
 			if b, _ := os.ReadFile(filepath.Join(dir, ".git/config")); !strings.Contains(string(b), "vim") {
@@ -202,24 +202,24 @@ func TestWhatGitMakesStays(t *testing.T) {
 // Guarantee: T91.
 func TestWhatIsLeftIsFoundAfterAKill(t *testing.T) {
 	dir, run, w := space(t)
-	w.Begin(t.Context(), gitsafe.Program{})
+	w.Begin(t.Context(), git.Program{})
 	run(`git config core.pager evil; git init -q sub; git -C sub config core.pager evil`)
 	second := w.Again()
-	if moved := second.Begin(t.Context(), gitsafe.Program{}); len(moved) != 0 {
+	if moved := second.Begin(t.Context(), git.Program{}); len(moved) != 0 {
 		t.Errorf("the first runtime lives, and this one moved %+v", moved)
 	}
-	second.Look(t.Context(), gitsafe.Program{}, true)
+	second.Look(t.Context(), git.Program{}, true)
 	w.Kill()
 	third := w.Again()
-	if moved := third.Begin(t.Context(), gitsafe.Program{}); len(moved) != 2 {
+	if moved := third.Begin(t.Context(), git.Program{}); len(moved) != 2 {
 		t.Errorf("moved %+v", moved)
 	}
 	if b, _ := os.ReadFile(filepath.Join(dir, ".git/config")); !strings.Contains(string(b), "vim") || strings.Contains(string(b), "evil") {
 		t.Errorf("the person's configuration is %q", b)
 	}
-	third.Look(t.Context(), gitsafe.Program{}, true)
+	third.Look(t.Context(), git.Program{}, true)
 	run(`git config core.pager less`)
-	if moved := w.Again().Begin(t.Context(), gitsafe.Program{}); len(moved) != 0 {
+	if moved := w.Again().Begin(t.Context(), git.Program{}); len(moved) != 0 {
 		t.Errorf("after all ended: moved %+v", moved)
 	}
 }

@@ -1,12 +1,14 @@
 //go:build unix
 
-// Package gitsafe calls git, and looks after the files that git obeys. It
-// promises of its calls: nothing that a repository configures is run (no hook,
-// filter, monitor, helper, pager or other program), the repository is the one
-// that git itself made, and a call that can't be made so isn't made. It
-// promises of a workspace: what a program leaves there that makes a later git
-// run or load something is found and moved aside, and a plain repository isn't.
-package gitsafe
+// Package git does with the repository of a workspace what the runtime needs of
+// it: it keeps states of the files, makes worktrees for sessions, and looks after
+// the files that git obeys. It promises of its calls: nothing that a repository
+// configures is run (no hook, filter, monitor, helper, pager or other program), the
+// repository is the one that git itself made, and a call that can't be made so
+// isn't made. It promises of a workspace: what a program leaves there that makes a
+// later git run or load something is found and moved aside, and a plain repository
+// isn't.
+package git
 
 import (
 	"bytes"
@@ -68,13 +70,8 @@ var always = []setting{
 	{"safe.bareRepository", "explicit"}, {"core.quotePath", "false"}, {"advice.addEmbeddedRepo", "false"},
 }
 
-// Run is git in a folder with an environment of its own besides, which names
-// the repository. It returns what git printed; with an error, what it complained
-// about.
-func (g Git) Run(ctx context.Context, dir string, env []string, args ...string) ([]byte, error) {
-	return g.run(ctx, dir, nil, env, args)
-}
-
+// run is git in a folder with settings and an environment of its own besides. It
+// returns what git printed; with an error, what it complained about.
 func (g Git) run(ctx context.Context, dir string, set []setting, env, args []string) ([]byte, error) {
 	program, err := g.program()
 	if err != nil {

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe
+package git
 
 // Again is the watch of another process.
 func (w *Watch) Again() *Watch { return w.git.NewWatch(w.root, w.aside) }

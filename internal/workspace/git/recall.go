@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe
+package git
 
 import (
 	"crypto/rand"

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe
+package git
 
 import (
 	"bytes"
@@ -154,11 +154,7 @@ func (l *looking) item(repo, path string, k kind) {
 // judge reads a file and says what it makes git run or load.
 func (l *looking) judge(repo, path string, k kind, now stamp) *item {
 	is := &item{stamp: now}
-	var b []byte
-	f, err := l.w.open(path, os.O_RDONLY)
-	if err == nil {
-		b, err = readAll(f)
-	}
+	b, err := l.w.read(path)
 	switch {
 	case now.kind() == unix.S_IFLNK && k != hook:
 		to, _ := os.Readlink(path)

@@ -1,6 +1,6 @@
 //go:build unix
 
-package gitsafe
+package git
 
 import (
 	"os"
@@ -62,9 +62,7 @@ func (l *looking) modules(path string) bool {
 		return false
 	}
 	is := &item{}
-	if f, err := l.w.open(path, os.O_RDONLY); err == nil {
-		is.content, _ = readAll(f)
-	}
+	is.content, _ = l.w.read(path)
 	l.configured(is, filepath.Dir(path), path)
 	return is.content != nil && len(is.risks) == 0
 }
@@ -87,11 +85,7 @@ func (l *looking) text(path string, now stamp) []byte {
 		}
 		return []byte(to)
 	}
-	f, err := l.w.open(path, os.O_RDONLY)
-	if err != nil {
-		return nil
-	}
-	b, err := readAll(f)
+	b, err := l.w.read(path)
 	if err != nil {
 		return nil
 	}

@@ -1,9 +1,8 @@
 //go:build unix
 
-package gitsafe
+package git
 
 import (
-	"bytes"
 	"context"
 	"crypto/sha1" //nolint:gosec // git's ids
 	"crypto/sha256"
@@ -137,14 +136,11 @@ func logged(ctx context.Context, r *Repository, ids, paths []string) map[string]
 	if err != nil {
 		return nil
 	}
+	raw, _ := rawChanges(out) // what can't be read is in no history
 	all := map[string]bool{}
-	fields := bytes.Split(out, []byte{0})
-	for i := 0; i+1 < len(fields); i++ {
-		if words := strings.Fields(string(fields[i])); len(words) == 5 && words[0][0] == ':' {
-			i++
-			path := filepath.Join(r.Top, string(fields[i]))
-			all[words[2]+path], all[words[3]+path] = true, true
-		}
+	for _, c := range raw {
+		path := filepath.Join(r.Top, c.path)
+		all[c.ids[0]+path], all[c.ids[1]+path] = true, true
 	}
 	return all
 }
