@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/tool/patch"
 )
 
 //go:embed edit.md
@@ -76,7 +77,7 @@ func (e edited) said() string {
 // all end in CR LF, line ends of the arguments are taken as such.
 func (in editArgs) apply(before []byte) (edited, error) {
 	src, old, repl := string(before), in.Old, in.New
-	if crlf(src) {
+	if patch.CRLF(src) {
 		old, repl = toCRLF(old), toCRLF(repl)
 	}
 	count, lines := occurrences(src, old)
@@ -84,7 +85,7 @@ func (in editArgs) apply(before []byte) (edited, error) {
 	case count == 0:
 		return edited{}, in.notFound(src)
 	case count > 1 && !in.All:
-		return edited{}, tool.Failf(tool.BadArguments, CodeAmbiguous, "old occurs %d times in %s, at lines %s", count, show(in.Path), lineList(count, lines)).
+		return edited{}, tool.Failf(tool.BadArguments, CodeAmbiguous, "old occurs %d times in %s, at lines %s", count, show(in.Path), patch.ListLines(lines, count)).
 			WithHint("add text around it until it is unique, or set all")
 	}
 	after := strings.ReplaceAll(src, old, repl)
@@ -95,12 +96,6 @@ func (in editArgs) apply(before []byte) (edited, error) {
 		return edited{}, tool.Failf(tool.BadArguments, CodeNoChange, "the edit changes nothing in %s", show(in.Path))
 	}
 	return edited{[]byte(after), lines, count}, nil
-}
-
-// crlf reports whether every line of a text ends in CR LF.
-func crlf(s string) bool {
-	n := strings.Count(s, "\n")
-	return n > 0 && n == strings.Count(s, "\r\n")
 }
 
 func toCRLF(s string) string {
@@ -128,14 +123,6 @@ func occurrences(src, old string) (count int, lines []int) {
 		}
 		from += i + 1
 	}
-}
-
-func lineList(count int, lines []int) string {
-	s := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(lines)), ", "), "[]")
-	if count > len(lines) {
-		s += ", …"
-	}
-	return s
 }
 
 // notFound says that old isn't there, and what is most like it.

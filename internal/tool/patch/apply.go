@@ -25,18 +25,10 @@ type Applied struct {
 	Remarks []string // what isn't exactly as the patch says
 }
 
-// state is a file while the patch is being applied.
-type state struct {
-	before, now string
-	was, is     bool
-	from        string
-	exec        bool
-}
-
 // Apply returns the result of the patch on a tree. When something doesn't fit
 // the error is Problems, all of them, and nothing is to be changed.
 func (p *Patch) Apply(tree Tree) (Applied, error) {
-	a := &applier{tree: tree, files: map[string]*state{}}
+	a := &applier{tree: tree, files: map[string]*Change{}}
 	a.remarks = slices.Clone(p.Remarks)
 	for i := range p.Files {
 		if err := a.file(&p.Files[i]); err != nil {
@@ -55,23 +47,23 @@ func (p *Patch) Apply(tree Tree) (Applied, error) {
 
 type applier struct {
 	tree     Tree
-	files    map[string]*state
+	files    map[string]*Change
 	problems Problems
 	remarks  []string
 }
 
 // look is a file as it is by now.
-func (a *applier) look(name string) (*state, error) {
-	if s := a.files[name]; s != nil {
-		return s, nil
+func (a *applier) look(name string) (*Change, error) {
+	if c := a.files[name]; c != nil {
+		return c, nil
 	}
 	content, ok, err := a.tree(name)
 	if err != nil {
 		return nil, err
 	}
-	s := &state{before: content, now: content, was: ok, is: ok}
-	a.files[name] = s
-	return s, nil
+	c := &Change{Name: name, Before: content, After: content, Was: ok, Is: ok}
+	a.files[name] = c
+	return c, nil
 }
 
 func (a *applier) problem(f *File, code, hint, format string, args ...any) {
@@ -80,20 +72,19 @@ func (a *applier) problem(f *File, code, hint, format string, args ...any) {
 
 // file makes the change of one file, in memory.
 func (a *applier) file(f *File) error {
-	from, old := &state{}, ""
+	from, old := &Change{}, ""
 	if f.Old != "" {
 		var err error
 		if from, err = a.look(f.Old); err != nil {
 			return err
 		}
-		asBefore := f.Copy && from.was // what git copies is the file as it was before the patch
-		if !from.is && !asBefore {
-			p := &Problem{Code: CodeMissing, Message: f.Old + " does not exist", File: f.Name(), At: f.Line, Hint: "look with list or glob for what is there"}
-			a.problems = append(a.problems, p)
+		asBefore := f.Copy && from.Was // what git copies is the file as it was before the patch
+		if !from.Is && !asBefore {
+			a.problem(f, CodeMissing, "look with list or glob for what is there", "%s does not exist", f.Old)
 			return nil
 		}
-		if old = from.now; asBefore {
-			old = from.before
+		if old = from.After; asBefore {
+			old = from.Before
 		}
 	}
 	to := from
@@ -102,7 +93,7 @@ func (a *applier) file(f *File) error {
 		if to, err = a.look(f.New); err != nil {
 			return err
 		}
-		if to.is {
+		if to.Is {
 			a.problem(f, CodeExists, "update it, or remove it first", "%s exists already", f.New)
 			return nil
 		}
@@ -118,7 +109,7 @@ func (a *applier) file(f *File) error {
 }
 
 // settle writes down the outcome of the file.
-func (a *applier) settle(f *File, from, to *state, content string) {
+func (a *applier) settle(f *File, from, to *Change, content string) {
 	if f.Mode != "" {
 		a.remarks = append(a.remarks, fmt.Sprintf("%s: its mode was not changed to %s", f.Name(), f.Mode))
 	}
@@ -127,18 +118,18 @@ func (a *applier) settle(f *File, from, to *state, content string) {
 		n := len(strings.Split(strings.TrimSuffix(content, "\n"), "\n"))
 		a.problem(f, CodeNotEmpty, "read it and say all of its lines, or use Delete File", "it would be removed, but has %d lines that the patch doesn't know", n)
 	case f.New == "":
-		*from = state{before: from.before, was: from.was}
+		*from = Change{Name: from.Name, Before: from.Before, Was: from.Was}
 	case f.Old == "":
-		to.now, to.is, to.exec = content, true, f.Exec
+		to.After, to.Is, to.Exec = content, true, f.Exec
 	case f.New == f.Old:
-		from.now = content
+		from.After = content
 	default:
-		to.now, to.is, to.from, to.exec = content, true, f.Old, from.exec
-		if from.from != "" {
-			to.from = from.from
+		to.After, to.Is, to.From, to.Exec = content, true, f.Old, from.Exec
+		if from.From != "" {
+			to.From = from.From
 		}
 		if !f.Copy {
-			*from = state{before: from.before, was: from.was}
+			*from = Change{Name: from.Name, Before: from.Before, Was: from.Was}
 		}
 	}
 }
@@ -146,15 +137,10 @@ func (a *applier) settle(f *File, from, to *state, content string) {
 // changes are the files that differ from what they were.
 func (a *applier) changes() []Change {
 	var all []Change
-	for name, s := range a.files {
-		if s.was == s.is && s.before == s.now {
-			continue
+	for _, c := range a.files {
+		if c.Was != c.Is || c.Before != c.After {
+			all = append(all, *c)
 		}
-		c := Change{Name: name, Before: s.before, Was: s.was, Is: s.is, From: s.from, Exec: s.exec}
-		if s.is {
-			c.After = s.now
-		}
-		all = append(all, c)
 	}
 	slices.SortFunc(all, func(a, b Change) int {
 		if a.Is != b.Is {
@@ -173,19 +159,14 @@ func (f *File) content(old string) (content string, remarks []string, problems P
 	if f.New == "" && len(f.Hunks) == 0 {
 		return "", nil, nil // removed without being shown
 	}
-	t := newText(old)
-	p := placer{file: f, text: t}
+	p := placer{file: f, text: newText(old)}
 	for i := range f.Hunks {
 		p.place(i)
 	}
-	if len(p.problems) > 0 {
-		return "", nil, p.problems
+	if len(p.problems) == 0 {
+		content = p.merge()
 	}
-	content, problem := p.merge()
-	if problem != nil {
-		return "", nil, Problems{problem}
-	}
-	return content, p.remarks, nil
+	return content, p.remarks, p.problems
 }
 
 // text is a content as lines.
@@ -197,7 +178,7 @@ type text struct {
 
 func newText(s string) *text {
 	t := &text{}
-	if n := strings.Count(s, "\n"); n > 0 && n == strings.Count(s, "\r\n") {
+	if CRLF(s) {
 		t.crlf, s = true, strings.ReplaceAll(s, "\r\n", "\n")
 	}
 	if s == "" {
@@ -210,6 +191,12 @@ func newText(s string) *text {
 		t.open = true
 	}
 	return t
+}
+
+// CRLF reports whether every line of a text ends in CR LF.
+func CRLF(s string) bool {
+	n := strings.Count(s, "\n")
+	return n > 0 && n == strings.Count(s, "\r\n")
 }
 
 // put together lines of the same kind of text.

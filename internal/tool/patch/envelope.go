@@ -39,9 +39,7 @@ func (r *reader) readEnvelope() error {
 			r.at++
 			continue
 		case !strings.HasPrefix(s, "*** ") || name == "":
-			p := r.bad(nil, "%q is no line of a patch here", cut(s))
-			p.Hint = `a file begins with "*** Add File: PATH", "*** Update File: PATH" or "*** Delete File: PATH"`
-			return p
+			return r.bad(nil, `a file begins with "*** Add File: PATH", "*** Update File: PATH" or "*** Delete File: PATH"`, "%q is no line of a patch here", cut(s))
 		case verb == "Add File":
 			f.New = name
 			err = r.added(f)
@@ -53,9 +51,7 @@ func (r *reader) readEnvelope() error {
 			f.Old, f.New = name, name
 			err = r.updated(f)
 		default:
-			p := r.bad(nil, "there is no %q in a patch", cut(verb))
-			p.Hint = "use Add File, Update File, Delete File, and Move to below Update File"
-			return p
+			return r.bad(nil, "use Add File, Update File, Delete File, and Move to below Update File", "there is no %q in a patch", cut(verb))
 		}
 		if err != nil {
 			return err
@@ -74,9 +70,7 @@ func (r *reader) added(f File) error {
 		l, ok := bodyLine(s)
 		switch {
 		case !ok || l.Kind != '+' && !l.bare:
-			p := r.bad(&f, "a line of a new file begins with %q, not with +", first(s))
-			p.Hint = "put a + before each line of a new file"
-			return p
+			return r.bad(&f, "put a + before each line of a new file", "a line of a new file begins with %q, not with +", first(s))
 		case l.bare:
 			l.Kind = '+'
 		}
@@ -102,7 +96,7 @@ func (r *reader) updated(f File) error {
 	r.at++
 	if r.more() && strings.HasPrefix(r.line(), moveMark) {
 		if f.New = cleanName(strings.TrimSpace(r.line()[len(moveMark):])); f.New == "" {
-			return r.bad(&f, "it doesn't say where to move the file")
+			return r.bad(&f, "", "it doesn't say where to move the file")
 		}
 		r.at++
 	}
@@ -126,31 +120,13 @@ func (r *reader) section(f *File) error {
 		h.header(r.line())
 		r.at++
 	}
-	f.Hunks = append(f.Hunks, h)
-	hp := &f.Hunks[len(f.Hunks)-1]
-	for r.more() && !r.mark() && !hunkHeader(r.line()) {
-		if strings.HasPrefix(r.line(), `\ `) {
-			hp.noEOL()
-			r.at++
-			continue
-		}
-		l, ok := bodyLine(r.line())
-		if !ok {
-			p := r.bad(f, "a line begins with %q, not with a space, + or -", first(r.line()))
-			p.Hint = "put a space before lines that stay, and @@ before a line to look for"
-			return p
-		}
-		r.take(hp, l)
+	hint := "put a space before lines that stay, and @@ before a line to look for"
+	if err := r.body(f, h, `\ `, hint, func() bool { return r.mark() || hunkHeader(r.line()) }); err != nil {
+		return err
 	}
 	if r.more() && strings.TrimSpace(r.line()) == eofMark {
-		hp.AtEnd = true
+		f.Hunks[len(f.Hunks)-1].AtEnd = true
 		r.at++
-	}
-	hp.trim()
-	if !hp.changes() {
-		p := r.bad(f, "the hunk has no line with + or -")
-		p.At = hp.Line
-		return p
 	}
 	return nil
 }

@@ -2,6 +2,7 @@ package patch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -10,25 +11,24 @@ const maxTries = 4_000_000
 
 // mismatch describes the line of a hunk that doesn't fit, and what is there
 // instead.
-func (p *placer) mismatch(n int, want []old) {
+func (p *placer) mismatch(n int, want []Line) {
 	h := &p.file.Hunks[n]
 	if len(p.text.lines) == 0 {
 		what := "is empty"
 		if p.file.Old == "" {
 			what = "is made by it"
 		}
-		p.problems = append(p.problems, p.problem(n, CodeNoMatch, "put a + before each line", "it has lines that stay or go, but the file %s", what))
+		p.fail(n, CodeNoMatch, "put a + before each line", "it has lines that stay or go, but the file %s", what)
 		return
 	}
 	at, matched := p.nearest(h, want)
 	i := matched
-	q := p.problem(n, CodeNoMatch, "read the file again and copy its lines exactly", "")
-	q.Want = cut(want[i].text)
+	q := p.fail(n, CodeNoMatch, "read the file again and copy its lines exactly", "")
+	q.Want = cut(want[i].Text)
 	q.At = h.lineOf(i)
 	if at+i >= len(p.text.lines) {
 		q.Message = fmt.Sprintf("line %d of the patch is %q, but the file ends after line %d", q.At, q.Want, len(p.text.lines))
 		q.Line, q.At = len(p.text.lines), h.Line
-		p.problems = append(p.problems, q)
 		return
 	}
 	q.Got, q.Line = cut(p.text.lines[at+i]), at+i+1
@@ -40,12 +40,11 @@ func (p *placer) mismatch(n int, want []old) {
 	case p.applied(h):
 		q.Hint = "the new lines are there already; read the file again"
 	}
-	p.problems = append(p.problems, q)
 }
 
 // nearest is where most of the lines from the first on stand, and how many do;
 // nearest to the header when several places are alike.
-func (p *placer) nearest(h *Hunk, want []old) (at, matched int) {
+func (p *placer) nearest(h *Hunk, want []Line) (at, matched int) {
 	expected := max(h.Start-1+p.shift, 0)
 	if h.Start == 0 {
 		expected = p.after
@@ -59,13 +58,13 @@ func (p *placer) nearest(h *Hunk, want []old) (at, matched int) {
 		score, run := 0, 0
 		for i := 0; i < len(want) && from+i < len(p.text.lines); i++ {
 			tries++
-			if plain(want[i].text) != plain(p.text.lines[from+i]) {
+			if plain(want[i].Text) != plain(p.text.lines[from+i]) {
 				continue
 			}
 			if run == i {
 				run++
 			}
-			if strings.TrimSpace(want[i].text) != "" {
+			if strings.TrimSpace(want[i].Text) != "" {
 				score += 2
 			}
 			score++
@@ -79,7 +78,7 @@ func (p *placer) nearest(h *Hunk, want []old) (at, matched int) {
 	}
 	if best < 0 {
 		at, matched = min(expected, len(p.text.lines)-1), 0
-		for matched < len(want)-1 && at+matched < len(p.text.lines) && plain(want[matched].text) == plain(p.text.lines[at+matched]) {
+		for matched < len(want)-1 && at+matched < len(p.text.lines) && plain(want[matched].Text) == plain(p.text.lines[at+matched]) {
 			matched++
 		}
 	}
@@ -90,12 +89,12 @@ func distance(a, b int) int { return max(a-b, b-a) }
 
 // lineOf is the line of the patch that has the n-th old line of a hunk.
 func (h *Hunk) lineOf(n int) int {
-	for i, l := range h.Body {
+	for _, l := range h.Body {
 		if l.Kind == '+' {
 			continue
 		}
 		if n == 0 {
-			return h.at[i]
+			return l.at
 		}
 		n--
 	}
@@ -104,13 +103,7 @@ func (h *Hunk) lineOf(n int) int {
 
 // applied reports whether the file has the hunk's result already.
 func (p *placer) applied(h *Hunk) bool {
-	var after []old
-	added := false
-	for _, l := range h.Body {
-		if l.Kind != '-' {
-			after = append(after, old{text: p.text.ours(l.Text)})
-			added = added || l.Kind == '+'
-		}
-	}
+	after := p.lines(h, '-')
+	added := slices.ContainsFunc(after, func(l Line) bool { return l.Kind == '+' })
 	return added && len(p.find(after, loose, 0)) > 0
 }

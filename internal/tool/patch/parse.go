@@ -2,6 +2,7 @@ package patch
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
@@ -41,7 +42,7 @@ type reader struct {
 // is read as one with LF.
 func split(text string) []string {
 	text = strings.TrimPrefix(text, "\ufeff")
-	if n := strings.Count(text, "\n"); n > 0 && n == strings.Count(text, "\r\n") {
+	if CRLF(text) {
 		text = strings.ReplaceAll(text, "\r\n", "\n")
 	}
 	lines := strings.Split(text, "\n")
@@ -84,8 +85,8 @@ func (r *reader) remark(format string, args ...any) {
 }
 
 // bad is the problem of the line that is next.
-func (r *reader) bad(f *File, format string, args ...any) *Problem {
-	p := &Problem{Code: CodeBadPatch, Message: fmt.Sprintf(format, args...), At: r.at + 1}
+func (r *reader) bad(f *File, hint, format string, args ...any) *Problem {
+	p := &Problem{Code: CodeBadPatch, Message: fmt.Sprintf(format, args...), At: r.at + 1, Hint: hint}
 	if f != nil {
 		p.File, p.Hunk = f.Name(), len(f.Hunks)
 	}
@@ -121,15 +122,45 @@ func bodyLine(s string) (l Line, ok bool) {
 
 // take adds the next line of the patch to a hunk.
 func (r *reader) take(h *Hunk, l Line) {
-	h.Body, h.at = append(h.Body, l), append(h.at, r.at+1)
 	r.at++
+	l.at = r.at
+	h.Body = append(h.Body, l)
 }
 
-// noEOL marks the last line read as one that nothing ends.
-func (h *Hunk) noEOL() {
+// noEOL reads the line, if it is next, which says of the one before that nothing
+// ends it. It begins with mark.
+func (r *reader) noEOL(h *Hunk, mark string) bool {
+	if !r.more() || !strings.HasPrefix(r.line(), mark) {
+		return false
+	}
 	if n := len(h.Body); n > 0 {
 		h.Body[n-1].NoEOL = true
 	}
+	r.at++
+	return true
+}
+
+// body reads the lines of a hunk up to its end, and takes the hunk.
+func (r *reader) body(f *File, h Hunk, mark, hint string, ends func() bool) error {
+	f.Hunks = append(f.Hunks, h)
+	hp := &f.Hunks[len(f.Hunks)-1]
+	for r.more() && !ends() {
+		if r.noEOL(hp, mark) {
+			continue
+		}
+		l, ok := bodyLine(r.line())
+		if !ok {
+			return r.bad(f, hint, "a line begins with %q, not with a space, + or -", first(r.line()))
+		}
+		r.take(hp, l)
+	}
+	hp.trim()
+	if !hp.changes() {
+		p := r.bad(f, "", "the hunk has no line with + or -")
+		p.At = hp.Line
+		return p
+	}
+	return nil
 }
 
 // trim drops lines without a sign from the end: they separate, they don't belong.
@@ -141,10 +172,5 @@ func (h *Hunk) trim() {
 
 // changes reports whether a hunk does anything.
 func (h *Hunk) changes() bool {
-	for _, l := range h.Body {
-		if l.Kind != ' ' {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(h.Body, func(l Line) bool { return l.Kind != ' ' })
 }

@@ -71,8 +71,7 @@ type Hunk struct {
 	AtEnd   bool     // it ends the file
 	Body    []Line
 
-	atStart bool  // its header says line 0: lines are added before all others
-	at      []int // of each line of the body, its line of the patch
+	atStart bool // its header says line 0: lines are added before all others
 }
 
 // Line is one line of a hunk.
@@ -81,6 +80,7 @@ type Line struct {
 	Text  string
 	NoEOL bool // nothing ends it: it is the last of its file
 	bare  bool // it had no sign in the patch
+	at    int  // its line of the patch
 }
 
 // Names are the files that a patch touches, each once, sorted, as paths with

@@ -1,6 +1,7 @@
 package patch
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -26,12 +27,6 @@ type edit struct {
 	hunk      int
 }
 
-// old is a line of a hunk that must be in the file.
-type old struct {
-	text  string
-	noEOL bool
-}
-
 // How exactly old lines are compared.
 const (
 	exact = iota
@@ -41,12 +36,7 @@ const (
 // place finds one hunk and adds its edits, or a problem.
 func (p *placer) place(n int) {
 	h := &p.file.Hunks[n]
-	var want []old
-	for _, l := range h.Body {
-		if l.Kind != '+' {
-			want = append(want, old{p.text.ours(l.Text), l.NoEOL})
-		}
-	}
+	want := p.lines(h, '+')
 	if len(want) == 0 {
 		p.insert(n)
 		return
@@ -92,16 +82,16 @@ func (h *Hunk) context() (lead, trail int) {
 }
 
 // telling reports whether lines say enough to find a place by a part of a hunk.
-func telling(part []old) bool {
+func telling(part []Line) bool {
 	n := 0
 	for _, l := range part {
-		n += len(strings.TrimSpace(l.text))
+		n += len(strings.TrimSpace(l.Text))
 	}
 	return n >= 4
 }
 
 // find lists where lines stand; skip lines of the hunk would lie before them.
-func (p *placer) find(want []old, how, skip int) (found []int) {
+func (p *placer) find(want []Line, how, skip int) (found []int) {
 	for at := 0; at+len(want) <= len(p.text.lines); at++ {
 		if at-skip < 0 {
 			continue
@@ -113,7 +103,7 @@ func (p *placer) find(want []old, how, skip int) (found []int) {
 	return found
 }
 
-func (p *placer) stands(want []old, at, how int) bool {
+func (p *placer) stands(want []Line, at, how int) bool {
 	for i, w := range want {
 		if !p.same(w, at+i, how) {
 			return false
@@ -123,15 +113,15 @@ func (p *placer) stands(want []old, at, how int) bool {
 }
 
 // same compares an old line of a hunk with a line of the file.
-func (p *placer) same(w old, at, how int) bool {
+func (p *placer) same(w Line, at, how int) bool {
 	have := p.text.lines[at]
 	if how == loose {
-		return w.text == have || plain(w.text) == plain(have)
+		return w.Text == have || plain(w.Text) == plain(have)
 	}
-	if w.noEOL && (!p.text.open || at != len(p.text.lines)-1) {
+	if w.NoEOL && (!p.text.open || at != len(p.text.lines)-1) {
 		return false
 	}
-	return w.text == have
+	return w.Text == have
 }
 
 var typographic = strings.NewReplacer("‘", "'", "’", "'", "‚", "'", "“", `"`, "”", `"`, "„", `"`,
@@ -159,7 +149,7 @@ func (p *placer) choose(h *Hunk, found []int, top int) (int, bool) {
 		}
 	}
 	if h.AtEnd {
-		if last := found[len(found)-1]; last+len(h.oldLines())-top >= len(p.text.lines) {
+		if last := found[len(found)-1]; last+len(p.lines(h, '+'))-top >= len(p.text.lines) {
 			return last, true
 		}
 	}
@@ -174,8 +164,13 @@ func (p *placer) choose(h *Hunk, found []int, top int) (int, bool) {
 	return found[0], len(found) == 1
 }
 
-func (h *Hunk) oldLines() []Line {
-	return slices.DeleteFunc(slices.Clone(h.Body), func(l Line) bool { return l.Kind == '+' })
+// lines are those of a hunk as this text has lines, but for one kind.
+func (p *placer) lines(h *Hunk, without byte) []Line {
+	all := slices.DeleteFunc(slices.Clone(h.Body), func(l Line) bool { return l.Kind == without })
+	for i, l := range all {
+		all[i].Text = p.text.ours(l.Text)
+	}
+	return all
 }
 
 // anchored leaves the places that follow the hunk's anchors: for each place
@@ -284,10 +279,10 @@ func (p *placer) insert(n int) {
 		p.ambiguous(n, anchors)
 		return
 	case len(h.Anchors) > 0 && !h.AtEnd:
-		p.problems = append(p.problems, p.problem(n, CodeNoMatch, "add lines that stay around the new ones", "the line %q after @@ does not occur", cut(h.Anchors[len(h.Anchors)-1])))
+		p.fail(n, CodeNoMatch, "add lines that stay around the new ones", "the line %q after @@ does not occur", cut(h.Anchors[len(h.Anchors)-1]))
 		return
 	case h.Start > len(p.text.lines):
-		p.problems = append(p.problems, p.problem(n, CodeNoMatch, "add lines that stay around the new ones", "it adds lines after line %d, but the file has %d lines", h.Start, len(p.text.lines)))
+		p.fail(n, CodeNoMatch, "add lines that stay around the new ones", "it adds lines after line %d, but the file has %d lines", h.Start, len(p.text.lines))
 		return
 	case h.numbered():
 		at = max(0, min(h.Start+p.shift, len(p.text.lines)))
@@ -323,18 +318,14 @@ func (p *placer) ending(h *Hunk, after int) {
 }
 
 // merge makes all edits.
-func (p *placer) merge() (string, *Problem) {
-	slices.SortStableFunc(p.edits, func(a, b edit) int {
-		if a.at != b.at {
-			return a.at - b.at
-		}
-		return a.hunk - b.hunk
-	})
+func (p *placer) merge() string {
+	slices.SortStableFunc(p.edits, func(a, b edit) int { return cmp.Or(a.at-b.at, a.hunk-b.hunk) })
 	var out []string
 	at, last := 0, -1
 	for _, e := range p.edits {
 		if e.at < at {
-			return "", p.problem(e.hunk, CodeOverlap, "make one hunk of them", "it changes line %d, which hunk %d changes too", e.at+1, last+1)
+			p.fail(e.hunk, CodeOverlap, "make one hunk of them", "it changes line %d, which hunk %d changes too", e.at+1, last+1)
+			return ""
 		}
 		out = append(out, p.text.lines[at:e.at]...)
 		out = append(out, e.lines...)
@@ -342,7 +333,7 @@ func (p *placer) merge() (string, *Problem) {
 	}
 	kept := at < len(p.text.lines)
 	out = append(out, p.text.lines[at:]...)
-	return p.text.join(out, p.opened(kept)), nil
+	return p.text.join(out, p.opened(kept))
 }
 
 // opened reports whether nothing ends the last line of the result. Without a word
@@ -358,21 +349,27 @@ func (p *placer) opened(kept bool) bool {
 	return last.count == 0 || len(last.lines) > 0
 }
 
-func (p *placer) problem(n int, code, hint, format string, args ...any) *Problem {
-	return &Problem{Code: code, Message: fmt.Sprintf(format, args...), File: p.file.Name(), Hunk: n + 1, At: p.file.Hunks[n].Line, Hint: hint}
+// fail adds a problem of a hunk.
+func (p *placer) fail(n int, code, hint, format string, args ...any) *Problem {
+	q := &Problem{Code: code, Message: fmt.Sprintf(format, args...), File: p.file.Name(), Hunk: n + 1, At: p.file.Hunks[n].Line, Hint: hint}
+	p.problems = append(p.problems, q)
+	return q
 }
 
 // ambiguous is the problem of a hunk that fits in several places.
 func (p *placer) ambiguous(n int, found []int) {
-	const most = 10
-	lines := make([]string, 0, most)
-	for _, at := range found[:min(len(found), most)] {
-		lines = append(lines, fmt.Sprint(at+1))
+	lines := make([]int, min(len(found), 10))
+	for i := range lines {
+		lines[i] = found[i] + 1
 	}
-	list := strings.Join(lines, ", ")
-	if len(found) > most {
-		list += ", …"
+	p.fail(n, CodeAmbiguous, "add lines that stay until it fits in one place only, or @@ and a line above it", "it fits in %d places, at lines %s", len(found), ListLines(lines, len(found)))
+}
+
+// ListLines names the first lines of so many.
+func ListLines(first []int, count int) string {
+	s := strings.Trim(strings.Join(strings.Fields(fmt.Sprint(first)), ", "), "[]")
+	if count > len(first) {
+		s += ", …"
 	}
-	p.problems = append(p.problems, p.problem(n, CodeAmbiguous, "add lines that stay until it fits in one place only, or @@ and a line above it",
-		"it fits in %d places, at lines %s", len(found), list))
+	return s
 }

@@ -18,8 +18,7 @@ func (r *reader) readUnified() error {
 		case r.plainHeader():
 			err = r.plainFile()
 		case hunkHeader(r.line()):
-			return &Problem{Code: CodeBadPatch, Message: "a hunk stands before any file is named", At: r.at + 1,
-				Hint: `put "--- a/PATH" and "+++ b/PATH" before it`}
+			return r.bad(nil, `put "--- a/PATH" and "+++ b/PATH" before it`, "a hunk stands before any file is named")
 		default:
 			r.at++
 		}
@@ -222,32 +221,10 @@ func (r *reader) hunk(f *File) error {
 			f.Hunks = append(f.Hunks, h)
 			return nil
 		}
-		r.at, h.Body, h.at = start, nil, nil
+		r.at, h.Body = start, nil
 		r.remark("%s, hunk %d: the counts of its header are wrong", f.Name(), len(f.Hunks)+1)
 	}
-	f.Hunks = append(f.Hunks, h)
-	hp := &f.Hunks[len(f.Hunks)-1]
-	for r.more() && !r.boundary() {
-		if strings.HasPrefix(r.line(), `\`) {
-			hp.noEOL()
-			r.at++
-			continue
-		}
-		l, ok := bodyLine(r.line())
-		if !ok {
-			p := r.bad(f, "a line begins with %q, not with a space, + or -", r.line()[:1])
-			p.Hint = "put a space before lines that stay"
-			return p
-		}
-		r.take(hp, l)
-	}
-	hp.trim()
-	if !hp.changes() {
-		p := r.bad(f, "the hunk has no line with + or -")
-		p.At = hp.Line
-		return p
-	}
-	return nil
+	return r.body(f, h, `\`, "put a space before lines that stay", r.boundary)
 }
 
 // header reads "@@ -1,2 +3,4 @@ text". Without numbers the text is an anchor.
@@ -294,13 +271,10 @@ func (r *reader) counted(h *Hunk, before, after int) bool {
 		if !r.more() {
 			return false
 		}
-		s := r.line()
-		if strings.HasPrefix(s, `\`) {
-			h.noEOL()
-			r.at++
+		if r.noEOL(h, `\`) {
 			continue
 		}
-		l, ok := bodyLine(s)
+		l, ok := bodyLine(r.line())
 		if !ok {
 			return false
 		}
@@ -316,10 +290,7 @@ func (r *reader) counted(h *Hunk, before, after int) bool {
 		l.bare = false
 		r.take(h, l)
 	}
-	if r.more() && strings.HasPrefix(r.line(), `\`) {
-		h.noEOL()
-		r.at++
-	}
+	r.noEOL(h, `\`)
 	if !r.more() || r.boundary() {
 		return h.changes()
 	}
