@@ -120,18 +120,7 @@ func (d *decision) escalate(c *Call) {
 	}
 	d.record(core.Fact{IDs: d.callIDs(c), Data: d.recorded(c, &v)})
 	if v.Decision == policy.Ask {
-		d.askPerson(c, "permission", v.Rule, belay.Content{})
-		d.asksFor(&v, c.Stopped)
-	}
-}
-
-// asksFor says in a question, which was decided last, what a yes gives the call.
-func (d *decision) asksFor(v *policy.Verdict, stopped *event.Stopped) {
-	for i := range d.ready.Decided {
-		if p, ok := d.ready.Decided[i].Data.(event.ActionRequired); ok && v.Bound != nil && i == len(d.ready.Decided)-2 {
-			p.Boundary, p.Bounds, p.Stopped = v.Boundary, &v.Bound.Is, stopped
-			d.ready.Decided[i].Data = p
-		}
+		d.askPermission(c, &v, event.ActionRequired{Stopped: c.Stopped})
 	}
 }
 

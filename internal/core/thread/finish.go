@@ -6,7 +6,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/policy"
 )
 
 // finish looks at a step that is over: the turn ends, asks a person, or takes
@@ -75,22 +74,10 @@ func (d *decision) askAfterFailures() {
 	case d.rules.headless():
 		d.fail(belay.Blocked, "FAILURES", "three different failures in a row: "+what)
 	case t.Ask == nil || !t.Ask.Open:
-		d.askToGoOn(what)
+		d.askPerson(nil, "", event.ActionRequired{Kind: "continue", Prompt: belay.Content{Text: "Three different failures in a row: " + what + ". Go on?"}})
 	case !d.now.Before(t.Ask.Until):
 		d.record(d.resolve(t.Ask, nil, "deny", "deadline", "", "nobody answered in time")...)
 	default:
 		d.wakeAt(t.Ask.Until)
 	}
-}
-
-func (d *decision) askToGoOn(what string) {
-	until := d.now.Add(askTimeout(d.rules))
-	ids := d.ids()
-	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided)))
-	d.record(
-		core.Fact{IDs: ids, Data: event.ActionRequired{
-			Kind: "continue", Prompt: belay.Content{Text: "Three different failures in a row: " + what + ". Go on?"},
-			Decisions: decisions("continue"), Default: string(policy.Deny), Owner: "approver", Until: until,
-		}},
-		core.Fact{IDs: ids, Data: event.RunStatus{Status: "waiting_input", WaitingFor: string(ids.Action), Until: until}})
 }

@@ -21,7 +21,7 @@ func (d *decision) answerInternally(spec belay.ToolSpec, c *Call, args []byte) {
 	case c.Ask == nil && d.rules.headless():
 		d.record(d.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
 	case c.Ask == nil:
-		d.askPerson(c, "question", "", belay.Content{Text: event.CutText(question(c, args), maxSaid), Ref: c.ArgsRef})
+		d.askPerson(c, "", event.ActionRequired{Kind: "question", Prompt: belay.Content{Text: event.CutText(question(c, args), maxSaid), Ref: c.ArgsRef}})
 	case c.Ask.Open:
 	case c.Ask.Decision == "answer":
 		d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolResult{

@@ -85,28 +85,9 @@ func (d *decision) rule(c *Call, v *policy.Verdict, refusal *event.Problem) {
 		return
 	}
 	if v.Decision == policy.Ask && (c.Ask == nil || !c.Ask.Open) {
-		d.askPerson(c, "permission", v.Rule, belay.Content{})
-		d.asksFor(v, nil)
-		asksAgain(d.ready, c.again(v))
+		d.askPermission(c, v, event.ActionRequired{Again: c.again(v)})
 	}
 }
-
-// asksAgain puts into the question that was decided last why it is asked once more.
-func asksAgain(rd *core.Ready, why *event.Again) {
-	for i := max(0, len(rd.Decided)-questionFacts); why != nil && i < len(rd.Decided); i++ {
-		switch p := rd.Decided[i].Data.(type) {
-		case event.PermissionRequested:
-			p.Again = why
-			rd.Decided[i].Data = p
-		case event.ActionRequired:
-			p.Again = why
-			rd.Decided[i].Data = p
-		}
-	}
-}
-
-// questionFacts is how many facts a question about a call has.
-const questionFacts = 3
 
 // boundaryName names a boundary in a sentence.
 func boundaryName(name string) string {
@@ -209,23 +190,33 @@ const (
 	maxFailing   = 3 // different failures in a row
 )
 
-// askPerson makes a question of a call. It always has a deadline and a default.
-func (d *decision) askPerson(c *Call, kind string, rule string, prompt belay.Content) {
-	until := d.now.Add(askTimeout(d.rules))
-	ids := d.callIDs(c)
+// askPermission asks a person whether a call may run, in the boundary of the verdict
+// if it has one. The question says what stopped the call, or why it is asked again.
+func (d *decision) askPermission(c *Call, v *policy.Verdict, q event.ActionRequired) {
+	q.Kind, q.Prompt = "permission", belay.Content{Text: event.CutText(c.Name+" "+preview(c), 2*maxSaid), Ref: c.ArgsRef}
+	if v.Bound != nil {
+		q.Boundary, q.Bounds = v.Boundary, &v.Bound.Is
+	}
+	d.askPerson(c, v.Rule, q)
+}
+
+// askPerson asks a person about a call or, without one, about the turn. A question
+// always has a deadline and a default.
+func (d *decision) askPerson(c *Call, rule string, q event.ActionRequired) {
+	ids := d.ids()
+	if c != nil {
+		ids.Call, q.Tool, q.ArgsHash = c.ID, c.Name, c.ArgsHash
+	}
 	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided)))
+	q.Decisions, q.Default, q.Owner, q.Until = decisions(q.Kind), string(policy.Deny), "approver", d.now.Add(askTimeout(d.rules))
 	status := "waiting_input"
-	if kind == "permission" {
+	if q.Kind == "permission" {
 		status = "waiting_permission"
-		prompt = belay.Content{Text: event.CutText(c.Name+" "+preview(c), 2*maxSaid), Ref: c.ArgsRef}
-		d.record(core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: c.Name, ArgsHash: c.ArgsHash, Rule: rule, Until: until}})
+		d.record(core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: q.Tool, ArgsHash: q.ArgsHash, Rule: rule, Until: q.Until, Again: q.Again}})
 	}
 	d.record(
-		core.Fact{IDs: ids, Data: event.ActionRequired{
-			Kind: kind, Prompt: prompt, Decisions: decisions(kind), Default: "deny", Owner: "approver",
-			Until: until, Tool: c.Name, ArgsHash: c.ArgsHash,
-		}},
-		core.Fact{IDs: ids, Data: event.RunStatus{Status: status, WaitingFor: string(ids.Action), Until: until}})
+		core.Fact{IDs: ids, Data: q},
+		core.Fact{IDs: ids, Data: event.RunStatus{Status: status, WaitingFor: string(ids.Action), Until: q.Until}})
 }
 
 func askTimeout(r *Rules) time.Duration {
