@@ -179,11 +179,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 		t.Limits = *p.Limits
 	}
 	t.forgetDenials()
-	if t.Step == nil {
-		return
-	}
-	for i := range t.Step.Calls {
-		c := &t.Step.Calls[i]
+	for _, c := range t.calls() {
 		if c.Phase == CallJudged && c.Verdict != policy.Deny && (c.Attempt == 0 || c.Again != nil) {
 			c.Phase = CallProposed
 		}
@@ -209,8 +205,8 @@ func (s *State) applyStatus(p event.RunStatus) {
 	if t.Step.Phase == stepRequested {
 		t.Step.Phase = stepOrphaned
 	}
-	for i := range t.Step.Calls {
-		if c := &t.Step.Calls[i]; c.Phase == CallRunning {
+	for _, c := range t.Step.Calls {
+		if c.Phase == CallRunning {
 			c.Phase = CallOrphaned
 		}
 	}
@@ -236,7 +232,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)
 	for _, c := range p.Calls {
-		st.Calls = append(st.Calls, Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Paths: c.Paths, Links: c.Links, Problem: c.Problem})
+		st.Calls = append(st.Calls, &Call{ID: c.ID, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, ArgsHash: c.ArgsHash, Path: c.Path, Paths: c.Paths, Links: c.Links, Problem: c.Problem})
 	}
 	if len(p.Calls) == 0 {
 		st.Text = p.Text
@@ -272,11 +268,9 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	if s.Turn.Stop != nil && s.Turn.Stop.Back {
 		s.Undo = s.Turn.Turn
 	}
-	if s.Turn.Step != nil {
-		for i := range s.Turn.Step.Calls { // the turn ended before the taint stage could say so
-			if c := &s.Turn.Step.Calls[i]; c.Phase == CallOver {
-				s.taintedBy(c.Taint, e.Seq)
-			}
+	for _, c := range s.Turn.calls() { // the turn ended before the taint stage could say so
+		if c.Phase == CallOver {
+			s.taintedBy(c.Taint, e.Seq)
 		}
 	}
 	if s.Turn.Kept != "" {
@@ -287,6 +281,16 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	}
 	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
+}
+
+// find is the first element that matches, to be read or changed; nil if there is none.
+func find[T any](s []T, match func(*T) bool) *T {
+	for i := range s {
+		if match(&s[i]) {
+			return &s[i]
+		}
+	}
+	return nil
 }
 
 func keep[T any](s []T, n int) []T {

@@ -8,11 +8,19 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 )
 
-func (t *Turn) call(id belay.CallID) *Call {
-	if t == nil || t.Step == nil || id == "" {
+// calls are those of the running step, if there is one.
+func (t *Turn) calls() []*Call {
+	if t == nil || t.Step == nil {
 		return nil
 	}
-	return t.Step.call(id)
+	return t.Step.Calls
+}
+
+func (t *Turn) call(id belay.CallID) *Call {
+	if i := slices.IndexFunc(t.calls(), func(c *Call) bool { return c.ID == id }); i >= 0 && id != "" {
+		return t.Step.Calls[i]
+	}
+	return nil
 }
 
 func (s *State) applyVerdict(e event.Envelope, p event.PermissionEvaluated) {
@@ -190,15 +198,15 @@ func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
 	}
 }
 
+func (t *Turn) tracked(c *Call) *tracked {
+	key := c.key()
+	return find(t.Tracked, func(o *tracked) bool { return o.Key == key })
+}
+
 // refusedAgain counts calls that were not run because they had failed in the
 // same way before; a model that insists is in a loop.
 func (t *Turn) refusedAgain(c *Call) {
-	key := c.key()
-	for i := range t.Tracked {
-		k := &t.Tracked[i]
-		if k.Key != key {
-			continue
-		}
+	if k := t.tracked(c); k != nil {
 		if k.Fails++; k.Fails >= sameFailures+loopAt {
 			t.Loop = c.Name
 		}

@@ -39,12 +39,10 @@ func (gs *gateState) approvalContext(c *Call, p event.PermissionEvaluated) {
 		return
 	}
 	c.Again = nil
-	if i := slices.IndexFunc(gs.Grants, func(g policy.Grant) bool { return p.Grant != "" && g.ID == p.Grant && g.Bound != "" }); i >= 0 {
-		c.Stands = gs.Grants[i].Stands
-		return
-	}
-	if i := slices.IndexFunc(gs.Wider, func(g widerGrant) bool { return g.Key == c.key() }); i >= 0 && p.BoundaryBy == "grant" {
-		c.Stands = gs.Wider[i].Stands
+	if g := gs.granted(p.Grant); g != nil && g.Bound != "" {
+		c.Stands = g.Stands
+	} else if w := gs.widerFor(c); w != nil && p.BoundaryBy == "grant" {
+		c.Stands = w.Stands
 	}
 }
 

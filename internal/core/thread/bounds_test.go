@@ -181,7 +181,7 @@ func TestANoStandsUnderLaxerRules(t *testing.T) {
 	t.Parallel()
 	w := begin(t, "")
 	w.do(`model edit{"path":"a"}`)
-	c := w.d.s.Turn.Step.Calls[0]
+	c := *w.d.s.Turn.Step.Calls[0]
 	w.handle(belay.RespondAction{Action: c.Ask.Action, Decision: "deny", Message: "not this file"})
 	w.do("rules mode=accept_edits")
 	w.do("resume")

@@ -33,8 +33,7 @@ func (d *decision) settleAll(code, why string) bool {
 		return true
 	}
 	quiet := st.Phase != stepRequested
-	for i := range st.Calls {
-		c := &st.Calls[i]
+	for _, c := range st.Calls {
 		if c.Phase == CallOver {
 			continue
 		}

@@ -123,8 +123,7 @@ func (m *many) answer() {
 func (m *many) work() {
 	for m.d.s.Turn != nil && m.d.s.Turn.Step != nil && m.d.s.Turn.Step.Phase == stepAnswered && !m.d.s.Turn.Step.settled() {
 		did := false
-		for i := range m.d.s.Turn.Step.Calls {
-			c := &m.d.s.Turn.Step.Calls[i]
+		for i, c := range m.d.s.Turn.Step.Calls {
 			switch {
 			case c.Ask != nil && c.Ask.Open:
 				d, scope := "allow", ""

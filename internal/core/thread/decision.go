@@ -81,13 +81,10 @@ func (d *decision) recorded(c *Call, v *policy.Verdict) event.PermissionEvaluate
 // used counts the calls of a tool in this turn: those that ran, and those before
 // this one in its answer that may still.
 func (t *Turn) used(c *Call) (n int) {
-	for _, u := range t.Used {
-		if u.Tool == c.Name {
-			n = u.Calls
-		}
+	if u := t.usedOf(c.Name); u != nil {
+		n = u.Calls
 	}
-	for i := range t.Step.Calls {
-		o := &t.Step.Calls[i]
+	for _, o := range t.Step.Calls {
 		if o == c {
 			break
 		}
@@ -104,16 +101,18 @@ type used struct {
 	Calls int    `json:"calls"`
 }
 
+func (t *Turn) usedOf(tool string) *used {
+	return find(t.Used, func(u *used) bool { return u.Tool == tool })
+}
+
 // ran counts a call that is over.
 func (t *Turn) ran(c *Call) {
 	if c.Attempt == 0 {
 		return
 	}
-	for i := range t.Used {
-		if t.Used[i].Tool == c.Name {
-			t.Used[i].Calls++
-			return
-		}
+	if u := t.usedOf(c.Name); u != nil {
+		u.Calls++
+		return
 	}
 	t.Used = append(t.Used, used{c.Name, 1})
 }

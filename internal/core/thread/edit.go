@@ -33,8 +33,8 @@ func (s *State) Opens() (all []Open) {
 	if a := s.Turn.Ask; a != nil && a.Open {
 		all = append(all, Open{a, nil})
 	}
-	for i := 0; s.Turn.Step != nil && i < len(s.Turn.Step.Calls); i++ {
-		if c := &s.Turn.Step.Calls[i]; c.Ask != nil && c.Ask.Open && c.Phase != CallOver {
+	for _, c := range s.Turn.calls() {
+		if c.Ask != nil && c.Ask.Open && c.Phase != CallOver {
 			all = append(all, Open{c.Ask, c})
 		}
 	}

@@ -67,15 +67,19 @@ func wish(spec belay.ToolSpec, args []byte) (w policy.RequestedBoundary) {
 	return w
 }
 
+// widerFor is the grant of a wider boundary to exactly this call.
+func (g *gateState) widerFor(c *Call) *widerGrant {
+	key := c.key()
+	return find(g.Wider, func(w *widerGrant) bool { return w.Key == key })
+}
+
 // given is the boundary that a person gave exactly this call.
 func (g *gateState) given(c *Call) *policy.Bound {
 	if c.Again != nil { // it was given to another one
 		return nil
 	}
-	for i := range g.Wider {
-		if g.Wider[i].Key == c.key() {
-			return &g.Wider[i].Bound
-		}
+	if w := g.widerFor(c); w != nil {
+		return &w.Bound
 	}
 	return nil
 }
@@ -102,12 +106,7 @@ func (c *Call) blocked(p event.ToolFailed) {
 func (c *Call) violationKey() string { return c.Name + " " + c.Stopped.Op + " " + c.Stopped.Target }
 
 func (t *Turn) barred(key string) *Violation {
-	for i := range t.Stops {
-		if t.Stops[i].Key == key {
-			return &t.Stops[i]
-		}
-	}
-	return nil
+	return find(t.Stops, func(b *Violation) bool { return b.Key == key })
 }
 
 // escalate decides what comes of an attempt that a boundary stopped: a wider
@@ -221,8 +220,7 @@ func (t *Turn) answeredWider(c *Call, a *Ask, p event.ActionResolved) {
 	if a.Wider == nil {
 		return
 	}
-	if i := slices.IndexFunc(t.Stops, func(b Violation) bool { return b.Action == a.Action }); i >= 0 {
-		b := &t.Stops[i]
+	if b := find(t.Stops, func(b *Violation) bool { return b.Action == a.Action }); b != nil {
 		b.Decision, b.By, b.Message = p.Decision, p.By, event.CutText(p.Message.Text, maxTarget)
 		if p.By == "deadline" {
 			b.By = "nobody, in time,"

@@ -155,12 +155,14 @@ func evaluate(r *Rules, q *policy.Request) policy.Verdict {
 
 // usesUp says that the last call of a grant was just allowed.
 func (d *decision) usesUp(v *policy.Verdict) {
-	i := slices.IndexFunc(d.Grants, func(g policy.Grant) bool { return v.Grant != "" && g.ID == v.Grant })
-	if i < 0 || d.Grants[i].Left == 0 || d.Grants[i].Left > uses(d.ready, v.Grant) {
-		return
+	if g := d.granted(v.Grant); g != nil && g.Left > 0 && g.Left <= uses(d.ready, v.Grant) {
+		d.record(d.fact(event.PolicyChanged{Kind: "grant", Op: "used_up", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: g.By}))
 	}
-	g := d.Grants[i]
-	d.record(d.fact(event.PolicyChanged{Kind: "grant", Op: "used_up", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: g.By}))
+}
+
+// granted is a grant of this thread.
+func (gs *gateState) granted(id belay.EventID) *policy.Grant {
+	return find(gs.Grants, func(g *policy.Grant) bool { return id != "" && g.ID == id })
 }
 
 // revoke takes back a grant of this thread, or one of the session's that the
@@ -171,10 +173,10 @@ func (h *handler) revoke(c belay.RevokeGrant) ([]core.Fact, error) {
 	if c.Tool != "" {
 		return []core.Fact{{IDs: ids, Data: p}}, nil
 	}
-	if i := slices.IndexFunc(h.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }); i >= 0 {
-		p.Tool, p.Scope = h.Grants[i].Tool, h.Grants[i].Scope
-	} else if i := slices.IndexFunc(h.Wider, func(g widerGrant) bool { return g.ID == p.Grant }); i >= 0 {
-		p.Tool, p.Boundary = h.Wider[i].Tool, h.Wider[i].Bound.Name
+	if g := h.granted(p.Grant); g != nil {
+		p.Tool, p.Scope = g.Tool, g.Scope
+	} else if w := find(h.Wider, func(g *widerGrant) bool { return g.ID == p.Grant }); w != nil {
+		p.Tool, p.Boundary = w.Tool, w.Bound.Name
 	} else {
 		return nil, belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", h.Session)
 	}
@@ -193,7 +195,7 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 			s.Turn.forgetDenials()
 		}
 	case p.Op == "revoked" || p.Op == "used_up":
-		if !slices.ContainsFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant }) && p.Op == "revoked" && p.Boundary == "" {
+		if s.granted(p.Grant) == nil && p.Op == "revoked" && p.Boundary == "" {
 			s.Revoked = keep(append(s.Revoked, revoked{p.Tool, e.Seq}), maxGrants)
 		}
 		s.Grants = slices.DeleteFunc(s.Grants, func(g policy.Grant) bool { return g.ID == p.Grant })
@@ -213,9 +215,7 @@ func (gs *gateState) grant(g policy.Grant) {
 
 // usedGrant counts a call that was allowed.
 func (gs *gateState) usedGrant(p event.PermissionEvaluated) {
-	for i := range gs.Grants {
-		if g := &gs.Grants[i]; p.Grant != "" && g.ID == p.Grant && g.Left > 1 {
-			g.Left--
-		}
+	if g := gs.granted(p.Grant); g != nil && g.Left > 1 {
+		g.Left--
 	}
 }

@@ -203,8 +203,7 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) ([]core.Fact, err
 
 // coveredBy answers the other open questions that a grant for the session covers.
 func (h *handler) coveredBy(granted *Call, by string) (fs []core.Fact) {
-	for i := range h.Turn.Step.Calls {
-		c := &h.Turn.Step.Calls[i]
+	for _, c := range h.Turn.Step.Calls {
 		if c != granted && c.Name == granted.Name && c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" && !slices.Contains(h.LostKeys, c.key()) {
 			fs = append(fs, h.resolve(c.Ask, c, "allow", by, "session", "")...)
 		}
@@ -234,11 +233,7 @@ func (t *Turn) openAsk(id belay.ActionID) (*Ask, *Call) {
 	if a := t.Ask; a != nil && a.Open && a.Action == id {
 		return a, nil
 	}
-	if t.Step == nil {
-		return nil, nil
-	}
-	for i := range t.Step.Calls {
-		c := &t.Step.Calls[i]
+	for _, c := range t.calls() {
 		if c.Ask != nil && c.Ask.Open && c.Ask.Action == id {
 			return c.Ask, c
 		}

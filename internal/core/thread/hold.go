@@ -33,22 +33,19 @@ func (h *handler) share() ([]core.Fact, []core.Send) {
 	join := belay.HoldWorkspace{Thread: belay.ThreadID(h.order.Stream.ID()), Joined: true}
 	ids := belay.IDs{Session: h.order.Session, Thread: join.Thread}
 	facts := []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: event.HoldShared}}}}
-	if h.Turn != nil && h.Turn.Step != nil {
-		for i := range h.Turn.Step.Calls {
-			c := &h.Turn.Step.Calls[i]
-			if c.Phase == CallOver || c.Attempt == 0 || !c.Changes {
+	for _, c := range h.Turn.calls() {
+		if c.Phase == CallOver || c.Attempt == 0 || !c.Changes {
+			continue
+		}
+		held := belay.Hold{Call: c.ID, Whole: true} // without the rules it isn't known
+		if spec, ok := h.rules.Tool(c.Name); ok {
+			var writes bool
+			if writes, held.Whole = changes(spec, c); !writes {
 				continue
 			}
-			held := belay.Hold{Call: c.ID, Whole: true} // without the rules it isn't known
-			if spec, ok := h.rules.Tool(c.Name); ok {
-				var writes bool
-				if writes, held.Whole = changes(spec, c); !writes {
-					continue
-				}
-			}
-			join.Calls = append(join.Calls, held)
-			facts = append(facts, h.holdFact(event.HoldGranted, held))
 		}
+		join.Calls = append(join.Calls, held)
+		facts = append(facts, h.holdFact(event.HoldGranted, held))
 	}
 	var sends []core.Send
 	if used := h.Took; used != h.Reported { // before the session grants anything

@@ -90,8 +90,7 @@ func (s *State) steering() (msgs []Queued) {
 // skipRest ends the calls of the answer that aren't in flight. What runs is
 // waited for; what a crash cut short is settled as always.
 func (d *decision) skipRest() {
-	for i := range d.Turn.Step.Calls {
-		c := &d.Turn.Step.Calls[i]
+	for _, c := range d.Turn.Step.Calls {
 		if c.Phase == CallOver || c.inFlight() {
 			continue
 		}

@@ -169,8 +169,7 @@ func (d *Decider) Missing() []belay.Ref {
 	if r.Policy != nil && r.set == nil {
 		need(*r.Policy)
 	}
-	for i := 0; t.Step != nil && i < len(t.Step.Calls); i++ {
-		c := &t.Step.Calls[i]
+	for _, c := range t.calls() {
 		spec, ok := r.Tool(c.Name)
 		if !ok || c.ArgsRef == nil || c.Phase == CallOver {
 			continue

@@ -88,17 +88,16 @@ func (ps *programState) paced(tool string, millis int64, p *event.Problem) {
 // never none.
 func (d *decision) widths() (w [kinds]int64) {
 	var sum, n, worst [kinds]int64
-	calls := d.Turn.Step.Calls
-	for i := range calls {
-		spec, ok := d.rules.Tool(calls[i].Name)
-		j := slices.IndexFunc(d.Pace, func(o throughput) bool { return o.Tool == calls[i].Name })
-		if calls[i].Phase == CallOver || !ok || j < 0 {
+	for _, c := range d.Turn.Step.Calls {
+		spec, ok := d.rules.Tool(c.Name)
+		pace := find(d.Pace, func(o *throughput) bool { return o.Tool == c.Name })
+		if c.Phase == CallOver || !ok || pace == nil {
 			continue
 		}
 		k := kindOf(spec)
-		sum[k] += d.Pace[j].Micros
+		sum[k] += pace.Micros
 		n[k]++
-		worst[k] = max(worst[k], d.Pace[j].Score)
+		worst[k] = max(worst[k], pace.Score)
 	}
 	for k := range w {
 		scale := int64(maxScale)
@@ -121,8 +120,8 @@ type slots [kinds]int64
 
 func (d *decision) slots() slots {
 	free := slots(d.widths())
-	for i := range d.Turn.Step.Calls {
-		if c := &d.Turn.Step.Calls[i]; c.Phase == CallRunning {
+	for _, c := range d.Turn.Step.Calls {
+		if c.Phase == CallRunning {
 			spec, _ := d.rules.Tool(c.Name)
 			free[kindOf(spec)]--
 		}

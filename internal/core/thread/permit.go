@@ -16,8 +16,7 @@ import (
 // for its deadline.
 func permit(d *decision) bool {
 	st := d.Turn.Step
-	for i := range st.Calls {
-		c := &st.Calls[i]
+	for _, c := range st.Calls {
 		switch {
 		case c.Phase == CallOver:
 		case c.Phase == CallProposed:
@@ -147,25 +146,21 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 
 // sameFailure refuses a call that failed again and again in the same way.
 func (t *Turn) sameFailure(c *Call) *event.Problem {
-	key := c.key()
-	for _, k := range t.Tracked {
-		if k.Key != key || k.Fails < sameFailures {
-			continue
-		}
-		if k.Denied {
-			return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s was denied twice for exactly these arguments (%s) and was not considered again", c.Name, k.Code), Hint: "go on without it, or complete and say what is open"}
-		}
+	switch k := t.tracked(c); {
+	case k == nil || k.Fails < sameFailures:
+		return nil
+	case k.Denied:
+		return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s was denied twice for exactly these arguments (%s) and was not considered again", c.Name, k.Code), Hint: "go on without it, or complete and say what is open"}
+	default:
 		return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s failed twice with %s for exactly these arguments and was not run again", c.Name, k.Code), Hint: "change something first"}
 	}
-	return nil
 }
 
 // before corrects the count of calls that are over for the order of the answer:
 // the calls before c count also while they aren't over, those after it never.
 func (t *Turn) before(c *Call) (n int) {
 	first := true
-	for i := range t.Step.Calls {
-		o := &t.Step.Calls[i]
+	for _, o := range t.Step.Calls {
 		switch {
 		case o == c:
 			first = false

@@ -52,10 +52,7 @@ type endedProcess struct {
 }
 
 func (ps *programState) proc(id belay.ProcessID) *Proc {
-	if i := slices.IndexFunc(ps.Procs, func(p Proc) bool { return p.IDs.Process == id }); i >= 0 {
-		return &ps.Procs[i]
-	}
-	return nil
+	return find(ps.Procs, func(p *Proc) bool { return p.IDs.Process == id })
 }
 
 // applyProcess folds the facts of processes.

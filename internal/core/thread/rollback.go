@@ -137,9 +137,5 @@ func (s *State) wentBack(p event.HistoryRollbackCompleted) {
 
 // known is a turn that was submitted, or nil.
 func (q *queueState) known(id belay.TurnID) *Known {
-	i := slices.IndexFunc(q.Known, func(k Known) bool { return k.Turn == id })
-	if i < 0 {
-		return nil
-	}
-	return &q.Known[i]
+	return find(q.Known, func(k *Known) bool { return k.Turn == id })
 }

@@ -16,8 +16,7 @@ import (
 func run(d *decision) bool {
 	st := d.Turn.Step
 	effects, wake, free := d.ready.Effects, d.ready.Wake, d.slots()
-	for i := range st.Calls {
-		c := &st.Calls[i]
+	for i, c := range st.Calls {
 		if c.Phase == CallOver {
 			continue
 		}
@@ -58,8 +57,7 @@ func (d *decision) held(i int) bool {
 	calls := d.Turn.Step.Calls
 	spec, _ := d.rules.Tool(calls[i].Name)
 	mine := touches(spec, calls[i].paths())
-	for j := range calls {
-		c := &calls[j]
+	for j, c := range calls {
 		if c.Phase == CallOver || j == i || j > i && !c.inFlight() {
 			continue
 		}

@@ -308,7 +308,7 @@ func (w *world) policy(text string) {
 // "unchecked N ID why".
 func (w *world) checked(verb string, f []string) {
 	n, _ := strconv.Atoi(f[0])
-	ids := w.d.s.callIDs(&w.d.s.Turn.Step.Calls[n-1])
+	ids := w.d.s.callIDs(w.d.s.Turn.Step.Calls[n-1])
 	var p event.Payload = event.HookFailed{Hook: "checker/" + f[1], Point: "permission_request", Problem: event.Problem{Class: "internal", Code: "CHECKER_FAILED", Message: f[2]}, Fails: "closed"}
 	if verb == "checked" {
 		p = event.HookCompleted{Hook: "checker/" + f[1], Point: "permission_request", Decision: f[2], Reason: strings.Join(f[3:], " ")}
@@ -400,7 +400,7 @@ func (w *world) tool(verb, rest string) {
 	if err != nil || n < 1 || n > len(w.d.s.Turn.Step.Calls) {
 		w.t.Fatalf("no call %q", rest)
 	}
-	c := &w.d.s.Turn.Step.Calls[n-1]
+	c := w.d.s.Turn.Step.Calls[n-1]
 	arg := ""
 	if len(f) > 1 {
 		arg = f[1]

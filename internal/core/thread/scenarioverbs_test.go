@@ -156,7 +156,7 @@ func (w *world) rollBack(rest string) {
 // an operation nobody knows what it was.
 func (w *world) stopped(f []string) {
 	n, _ := strconv.Atoi(f[0])
-	c := &w.d.s.Turn.Step.Calls[n-1]
+	c := w.d.s.Turn.Step.Calls[n-1]
 	ids := w.d.s.callIDs(c)
 	var facts []core.Fact
 	if len(f) > 1 {
@@ -170,7 +170,7 @@ func (w *world) stopped(f []string) {
 // was allowed: "N CODE".
 func (w *world) another(f []string) {
 	n, _ := strconv.Atoi(f[0])
-	c := &w.d.s.Turn.Step.Calls[n-1]
+	c := w.d.s.Turn.Step.Calls[n-1]
 	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: event.Problem{Class: "conflict", Code: f[1], Message: "it is another one now"}}}}, nil)
 }
 
@@ -180,7 +180,7 @@ func (w *world) another(f []string) {
 func (w *world) process(f []string) {
 	n, _ := strconv.Atoi(f[1])
 	if f[0] == "start" {
-		ids := w.d.s.callIDs(&w.d.s.Turn.Step.Calls[n-1])
+		ids := w.d.s.callIDs(w.d.s.Turn.Step.Calls[n-1])
 		w.counts["started"]++
 		ids.Process = belay.ProcessID(fmt.Sprint("proc_", w.counts["started"]))
 		w.add([]core.Fact{{IDs: ids, Data: event.ProcessStarted{PID: 7, Argv: []string{"server", "--all"}}}}, nil)
@@ -223,7 +223,7 @@ func (w *world) artifact(verb, rest string) {
 		parts := strings.SplitN(item, ":", 3)
 		p.Plan = append(p.Plan, event.PlanItem{ID: parts[0], Status: parts[1], Text: parts[2]})
 	}
-	w.add([]core.Fact{{IDs: w.d.s.callIDs(&w.d.s.Turn.Step.Calls[0]), Data: p}}, nil)
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(w.d.s.Turn.Step.Calls[0]), Data: p}}, nil)
 }
 
 // kept ends the keeping of the workspace: it was, or "failed".

@@ -67,7 +67,7 @@ func TestACallOfSeveralFilesCarriesWhatWasSeenOfEach(t *testing.T) {
 	w.do("result 1 one")
 	w.do("result 2 two")
 	w.answer(w.several("./a", "dir/b", "new"))
-	got := (&decision{State: &w.d.s, rules: &w.rules}).effect(&w.d.s.Turn.Step.Calls[0]).Expect
+	got := (&decision{State: &w.d.s, rules: &w.rules}).effect(w.d.s.Turn.Step.Calls[0]).Expect
 	if want := map[string]string{"a": "sha256:one", "dir/b": "sha256:two"}; !maps.Equal(got, want) {
 		t.Errorf("it is run with %v, want %v", got, want)
 	}

@@ -9,6 +9,7 @@ package thread
 
 import (
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -214,7 +215,7 @@ type Step struct {
 	Misfit   string         `json:"misfit,omitempty"` // why its text isn't the output that is asked for
 	Text     belay.Content  `json:"text,omitzero"`    // kept only when no call follows
 	Begun    time.Duration  `json:"begun"`            // the turn's active time when it was requested
-	Calls    []Call         `json:"calls,omitempty"`
+	Calls    []*Call        `json:"calls,omitempty"`
 }
 
 // CallPhase is how far a call has come.
@@ -336,12 +337,7 @@ func (t *Turn) driven() bool {
 	if t.Step.Phase == stepRequested {
 		return true
 	}
-	for i := range t.Step.Calls {
-		if t.Step.Calls[i].Phase == CallRunning {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(t.Step.Calls, func(c *Call) bool { return c.Phase == CallRunning })
 }
 
 // active is the turn's driven time as of now.
@@ -354,24 +350,7 @@ func (d *decision) active() time.Duration {
 
 // settled reports whether the step was answered and all its calls are over.
 func (st *Step) settled() bool {
-	if st.Phase != stepAnswered {
-		return false
-	}
-	for i := range st.Calls {
-		if st.Calls[i].Phase != CallOver {
-			return false
-		}
-	}
-	return true
-}
-
-func (st *Step) call(id belay.CallID) *Call {
-	for i := range st.Calls {
-		if st.Calls[i].ID == id {
-			return &st.Calls[i]
-		}
-	}
-	return nil
+	return st.Phase == stepAnswered && !slices.ContainsFunc(st.Calls, func(c *Call) bool { return c.Phase != CallOver })
 }
 
 // fact is a fact about the running turn.

@@ -31,8 +31,7 @@ func taint(d *decision) bool {
 		return len(d.ready.Decided) > 0
 	}
 	told := []string{}
-	for i := range st.Calls {
-		c := &st.Calls[i]
+	for _, c := range st.Calls {
 		if c.Phase != CallOver || len(c.Taint) == 0 {
 			continue
 		}
