@@ -17,6 +17,7 @@ import (
 type (
 	SessionState = session.State
 	ThreadState  = thread.State
+	Boundary     = thread.Boundary
 	OpenQuestion = thread.Open
 	PastTurn     = history.PastTurn
 	Begun        = engine.Begun

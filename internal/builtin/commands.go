@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/app/processes"
 	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/app/turns"
 )
@@ -19,7 +20,7 @@ import (
 // Commands returns the table of commands: the standard's, also those whose subsystem
 // isn't here yet, and the runtime's own.
 func Commands() []app.Command {
-	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), channels.Commands(), access.Commands(), planned())
+	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), storage.Commands(), channels.Commands(), access.Commands(), planned())
 }
 
 // Reads returns the table of reads.

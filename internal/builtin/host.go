@@ -2,8 +2,6 @@ package builtin
 
 import (
 	"context"
-	"errors"
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
@@ -68,19 +66,6 @@ func NewHost(o Options) *host.Host {
 // HasStore reports whether a folder holds a store, or can't be read.
 func HasStore(dir string) bool {
 	return sqlite.Exists(dir)
-}
-
-// InspectStore opens a store for writing, and returns which it is, the version of its
-// schema and the end of its log.
-func InspectStore(ctx context.Context, dir string, now func() time.Time) (id belay.RuntimeID, schema uint32, end store.Position, err error) {
-	st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: now})
-	if err != nil {
-		return id, 0, 0, err
-	}
-	id = st.Runtime()
-	end, err = st.End(ctx)
-	err = errors.Join(err, st.Close())
-	return id, sqlite.SchemaVersion(dir), end, err
 }
 
 // checkers asks what judges calls besides the rules.

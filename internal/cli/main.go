@@ -135,7 +135,11 @@ func usage(err error) error {
 
 // build is what this build has.
 func build(sys Sys) command.Build {
-	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: newHost}
+	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: newHost, Confined: confined}
+}
+
+func confined(a *command.Program) command.Confinement {
+	return builtin.Confinement{Env: a.Environment(), StoreDir: a.StoreDir}
 }
 
 func newHost(a *command.Program) *host.Host {

@@ -3,6 +3,7 @@ package policies
 import (
 	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/policy/shell"
 )
 
 // What this feature takes and answers with.
@@ -21,6 +22,10 @@ type (
 	Document      = policy.Document
 	Tier          = policy.Tier
 	ExampleResult = policy.ExampleResult
+
+	CommandReport  = shell.Report
+	CommandOptions = shell.Options
+	Dialect        = shell.Dialect
 )
 
 // Levels of findings, and the version of rule files.
@@ -41,3 +46,6 @@ func About(k *Case) string { return simulate.About(k.Request) }
 
 // Judge returns the verdict of rules on a recorded call, with its reasons.
 func Judge(rules *policy.Set, k *Case) Explanation { return simulate.Explain(rules, k.Request) }
+
+// Classify says what a shell command may do, without running it.
+func Classify(line string, o CommandOptions) CommandReport { return shell.Classify(line, o) }

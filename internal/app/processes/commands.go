@@ -1,6 +1,6 @@
 // Package processes has the use cases about programs that sessions run: those that run
-// and what they use, what they printed and what of it is kept, and input and an end for
-// those in the background.
+// and what they use, what they printed, and input and an end for those in the
+// background.
 package processes
 
 import (
@@ -16,6 +16,5 @@ func Commands() []app.Command {
 		app.Define("read_process_output", auth.Read, false, "Read what is kept of a program's output, also when it has ended.", readProcessOutput),
 		app.Define("write_process_stdin", auth.Work, true, "Give a program in the background input.", Write),
 		app.Define("terminate_process", auth.Work, true, "End a program in the background, with all it started.", Terminate),
-		app.Define("list_outputs", auth.Read, false, "List what programs and tools printed that is kept beside the log.", listOutputs),
 	}
 }

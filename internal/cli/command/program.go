@@ -48,6 +48,14 @@ type Build struct {
 	Reads    []app.Read
 	HasStore func(dir string) bool
 	NewHost  func(*Program) *host.Host
+	Confined func(*Program) Confinement
+}
+
+// Confinement is how this process confines the programs that it runs.
+type Confinement interface {
+	Off() string            // why it doesn't; empty: it does
+	Tries() bool            // macOS's sandbox is tried, which claims no level
+	Boundary() app.Boundary // what this machine can confine a turn's programs with
 }
 
 // Program is one run of the program.

@@ -5,7 +5,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/sandbox"
 )
@@ -13,7 +12,7 @@ import (
 // sandboxFindings are the doctor's lines about the sandbox: the level, each
 // layer, and what each mode makes of it.
 func sandboxFindings(a *command.Program) []finding {
-	c := builtin.Confinement{Env: a.Environment(), StoreDir: a.StoreDir}
+	c := a.Build.Confined(a)
 	if c.Off() == "" {
 		sandbox.Probe() // the doctor believes no file
 	}
@@ -37,7 +36,7 @@ func sandboxFindings(a *command.Program) []finding {
 		return all
 	}
 	if c.Tries() {
-		all = append(all, finding{Name: "  seatbelt", State: "note", What: "tried because of " + builtin.SandboxEnv + "=seatbelt; it is unverified, so it counts for no level"})
+		all = append(all, finding{Name: "  seatbelt", State: "note", What: "tried because of BELAY_SANDBOX=seatbelt; it is unverified, so it counts for no level"})
 	}
 	for _, l := range sandbox.Probe().Layers {
 		lf := finding{Name: "  " + l.Name, State: "ok", What: l.String()}

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -99,7 +99,7 @@ func storeFinding(ctx context.Context, a *command.Program) finding {
 		f.State, f.What = "note", dir+": not there yet; the first run makes it"
 		return f
 	}
-	runtime, schema, end, err := builtin.InspectStore(ctx, dir, a.Now)
+	runtime, schema, end, err := storage.Inspect(ctx, dir, a.Now)
 	if err != nil {
 		return broken(f, a.Explained(err))
 	}

@@ -10,8 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/processes"
-	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -30,7 +29,7 @@ type outputsListCmd struct {
 }
 
 func (c *outputsListCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	in := &processes.ListOutputs{All: c.All}
+	in := &storage.ListOutputs{All: c.All}
 	if c.ID != "" {
 		s, err := app.FindSession(ctx, st, c.ID)
 		if err != nil {
@@ -38,7 +37,7 @@ func (c *outputsListCmd) Read(ctx context.Context, a *command.Program, st store.
 		}
 		in.Session = s.ID
 	}
-	all, err := processes.Outputs(ctx, a.Reader(st).Call("list_outputs"), in)
+	all, err := storage.Outputs(ctx, a.Reader(st).Call("list_outputs"), in)
 	if err != nil {
 		return 0, err
 	}
@@ -103,7 +102,7 @@ func (c *outputsExpireCmd) Keep(ctx context.Context, a *command.Program, db stor
 	if err != nil {
 		return 0, err
 	}
-	done, err := sessions.ExpireOutputs(ctx, db, a.Principal(), chosen, c.DryRun)
+	done, err := storage.ExpireOutputs(ctx, db, a.Principal(), chosen, c.DryRun)
 	if err != nil {
 		return 0, err
 	}
@@ -144,7 +143,7 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 	return p, err
 }
 
-func printExpiry(e *term.Env, done *sessions.Expiry) {
+func printExpiry(e *term.Env, done *storage.Expiry) {
 	if e.JSON {
 		e.PrintJSON(done)
 		return
@@ -155,7 +154,7 @@ func printExpiry(e *term.Env, done *sessions.Expiry) {
 	}
 }
 
-func printLetGo(e *term.Env, done *sessions.Expiry) {
+func printLetGo(e *term.Env, done *storage.Expiry) {
 	verb := "expired"
 	if done.DryRun {
 		verb = "would expire"

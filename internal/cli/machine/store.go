@@ -5,12 +5,11 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/retention"
-	"github.com/belay-run/belay/internal/store/sqlite/backup"
 )
 
 type StoreCmd struct {
@@ -28,7 +27,7 @@ func (c *storeStatsCmd) Keep(ctx context.Context, a *command.Program, db store.A
 	if err != nil {
 		return 0, err
 	}
-	p, err := sessions.RetentionPolicy(ctx, db)
+	p, err := storage.RetentionPolicy(ctx, db)
 	if err != nil {
 		return 0, err
 	}
@@ -62,18 +61,17 @@ type storeBackupCmd struct {
 }
 
 func (c *storeBackupCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
-	from, ok := db.(backup.Source)
-	if !ok {
-		return 0, command.NoFile()
-	}
 	file := a.Environment().Abs(c.File)
-	m, err := backup.Write(ctx, from, file, backup.Options{Replace: c.Force, Now: a.Now})
+	m, ok, err := storage.Backup(ctx, db, file, c.Force, a.Now)
 	if err != nil {
 		return 0, err
 	}
+	if !ok {
+		return 0, command.NoFile()
+	}
 	return a.Say(struct {
 		File string `json:"file"`
-		backup.Manifest
+		storage.Manifest
 	}{file, m}, "backed up: %s in %s and %s, up to position %d, verified", term.Plural(m.Facts, "fact"), term.Plural(m.Streams, "stream"),
 		term.Plural(m.Files, "large content"), m.Position)
 }
@@ -88,7 +86,7 @@ func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, err
 	if err != nil {
 		return 0, err
 	}
-	done, err := backup.Restore(ctx, a.Environment().Abs(c.File), dir, backup.Options{Replace: c.Force, Now: a.Now})
+	done, err := storage.Restore(ctx, a.Environment().Abs(c.File), dir, c.Force, a.Now)
 	if err != nil {
 		return 0, err
 	}
@@ -96,7 +94,7 @@ func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, err
 		a.PrintJSON(struct {
 			Store string `json:"store"`
 			Aside string `json:"aside,omitempty"`
-			backup.Manifest
+			storage.Manifest
 		}{dir, done.Aside, done.Manifest})
 		return belay.ExitOK, nil
 	}
@@ -110,7 +108,7 @@ func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, err
 // limits are what a policy is made of, as flags.
 type limits struct {
 	OlderThan string `placeholder:"AGE" help:"Let sessions go that haven't changed for this long: 30d, 2w."`
-	Newest    int    `placeholder:"N" help:"Keep the newest N sessions."`
+	Newest    int    `placeholder:"N" help:"Keep the newest N storage."`
 	MaxSize   string `placeholder:"SIZE" help:"Let the oldest sessions go when all facts take more: 10GB."`
 
 	OutputsOlderThan string `placeholder:"AGE" help:"Let outputs expire that were recorded longer ago: 30d."`
@@ -152,9 +150,9 @@ func (c *storeRetainCmd) Keep(ctx context.Context, a *command.Program, db store.
 	case c.Off && !p.None():
 		return 0, belay.Errorf(belay.CodeUsage, "--off goes with no other flag").WithHint("belay store retain --off")
 	case p.None() && !c.Off:
-		p, err = sessions.RetentionPolicy(ctx, db)
+		p, err = storage.RetentionPolicy(ctx, db)
 	default:
-		err = sessions.Retain(ctx, db, p)
+		err = storage.Retain(ctx, db, p)
 	}
 	if err != nil {
 		return 0, err
@@ -176,18 +174,18 @@ func (c *storeCompactCmd) Keep(ctx context.Context, a *command.Program, db store
 		return 0, err
 	}
 	if p.None() {
-		if p, err = sessions.RetentionPolicy(ctx, db); err != nil {
+		if p, err = storage.RetentionPolicy(ctx, db); err != nil {
 			return 0, err
 		}
 	}
-	done, err := sessions.Compact(ctx, db, a.Now(), p, c.DryRun)
+	done, err := storage.Compact(ctx, db, a.Now(), p, c.DryRun)
 	if done != nil {
 		printCompacted(&a.Env, done)
 	}
 	return belay.ExitOK, err
 }
 
-func printCompacted(e *term.Env, done *sessions.Compacted) {
+func printCompacted(e *term.Env, done *storage.Compacted) {
 	if e.JSON {
 		e.PrintJSON(done)
 		return

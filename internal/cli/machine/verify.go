@@ -6,11 +6,11 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite/verify"
 )
 
 type VerifyCmd struct {
@@ -20,27 +20,26 @@ type VerifyCmd struct {
 
 // verdict is what verify found, as JSON.
 type verdict struct {
-	OK          bool             `json:"ok"`
-	Facts       int              `json:"facts"`
-	Streams     int              `json:"streams"`
-	Contents    int              `json:"contents"`
-	Compared    int              `json:"compared,omitempty"` // heads that were found again
-	Problems    []verify.Problem `json:"problems,omitempty"`
-	More        int              `json:"more,omitempty"` // problems beyond those
-	Differences []verify.Problem `json:"differences,omitempty"`
-	Deleted     []verify.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
-	Warnings    []verify.Problem `json:"warnings,omitempty"`
-	Expired     int              `json:"expired,omitempty"` // outputs that expired, according to facts
+	OK          bool              `json:"ok"`
+	Facts       int               `json:"facts"`
+	Streams     int               `json:"streams"`
+	Contents    int               `json:"contents"`
+	Compared    int               `json:"compared,omitempty"` // heads that were found again
+	Problems    []storage.Problem `json:"problems,omitempty"`
+	More        int               `json:"more,omitempty"` // problems beyond those
+	Differences []storage.Problem `json:"differences,omitempty"`
+	Deleted     []storage.Problem `json:"deleted,omitempty"` // heads whose facts were deleted
+	Warnings    []storage.Problem `json:"warnings,omitempty"`
+	Expired     int               `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
 func (c *VerifyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	var o verify.Options
+	var kept []store.Head
 	if c.Against != "" {
-		heads, err := heads(a, c.Against)
-		if err != nil {
+		var err error
+		if kept, err = heads(a, c.Against); err != nil {
 			return 0, err
 		}
-		o.Against = heads
 	}
 	dir, err := a.StoreDir()
 	if err != nil {
@@ -49,12 +48,12 @@ func (c *VerifyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if !a.Build.HasStore(dir) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no store").At(dir).WithHint("--store DIR names another")
 	}
-	r, err := verify.Run(ctx, dir, o)
+	r, err := storage.Verify(ctx, dir, kept)
 	if err != nil {
 		return 0, err
 	}
 	if c.Heads && r.OK() {
-		return belay.ExitOK, verify.WriteHeads(a.Out, r.Heads)
+		return belay.ExitOK, storage.WriteHeads(a.Out, r.Heads)
 	}
 	printVerdict(&a.Env, r, c.Against != "")
 	return verdictExit(r), nil
@@ -67,7 +66,7 @@ func heads(a *command.Program, file string) ([]store.Head, error) {
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%s", files.Reason(err)).At("--against").WithHint(hint)
 	}
-	heads, err := verify.ReadHeads(bytes.NewReader(b))
+	heads, err := storage.ReadHeads(bytes.NewReader(b))
 	if err == nil && len(heads) == 0 {
 		err = belay.Errorf(belay.CodeUsage, "it holds no heads")
 	}
@@ -78,7 +77,7 @@ func heads(a *command.Program, file string) ([]store.Head, error) {
 }
 
 // verdictExit is 8 for damage and 1 for a store that differs from kept heads.
-func verdictExit(r verify.Report) int {
+func verdictExit(r storage.Report) int {
 	switch {
 	case len(r.Problems) > 0:
 		return belay.ExitStore
@@ -88,12 +87,12 @@ func verdictExit(r verify.Report) int {
 	return belay.ExitOK
 }
 
-func printVerdict(e *term.Env, r verify.Report, compared bool) {
+func printVerdict(e *term.Env, r storage.Report, compared bool) {
 	if e.JSON {
 		e.PrintJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
 		return
 	}
-	list := func(what string, all []verify.Problem) {
+	list := func(what string, all []storage.Problem) {
 		for _, p := range all {
 			fmt.Fprintf(e.Out, "%s: %s\n", what, term.Line(p.String()))
 		}

@@ -3,7 +3,7 @@ package machine
 import (
 	"context"
 
-	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -21,7 +21,7 @@ type rebuilt struct {
 }
 
 func (c *viewsRebuildCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	at, err := sessions.RebuildViews(ctx, st)
+	at, err := storage.RebuildViews(ctx, st)
 	if err != nil {
 		return 0, err
 	}

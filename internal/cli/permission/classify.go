@@ -12,8 +12,8 @@ import (
 	"path/filepath"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/command"
-	"github.com/belay-run/belay/internal/policy/shell"
 	"github.com/belay-run/belay/internal/tool/exec"
 )
 
@@ -37,7 +37,7 @@ type policyClassifyCmd struct {
 // classified is one answer of policy classify.
 type classified struct {
 	ID json.RawMessage `json:"id,omitempty"` // as it came
-	shell.Report
+	policies.CommandReport
 }
 
 // toClassify is one line of what policy classify reads.
@@ -56,7 +56,7 @@ func (c *policyClassifyCmd) Run(_ context.Context, a *command.Program) (int, err
 		return 0, err
 	}
 	if c.Command != "" {
-		a.PrintJSON(classified{Report: shell.Classify(c.Command, o)})
+		a.PrintJSON(classified{CommandReport: policies.Classify(c.Command, o)})
 		return belay.ExitOK, nil
 	}
 	if a.In == nil || a.IsTerminal(a.In) {
@@ -67,8 +67,8 @@ func (c *policyClassifyCmd) Run(_ context.Context, a *command.Program) (int, err
 
 // options are the places that a command is judged by. They are text: none of
 // them needs to exist here, so commands of another machine can be judged.
-func (c *policyClassifyCmd) options(a *command.Program) (shell.Options, error) {
-	o := shell.Options{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.Getenv("HOME")), Dialect: shell.Dialect(cmp.Or(c.Shell, exec.OfSession().Dialect))}
+func (c *policyClassifyCmd) options(a *command.Program) (policies.CommandOptions, error) {
+	o := policies.CommandOptions{Workspace: a.Workspace, Dir: c.Cwd, Home: cmp.Or(c.Home, a.Getenv("HOME")), Dialect: policies.Dialect(cmp.Or(c.Shell, exec.OfSession().Dialect))}
 	if o.Workspace == "" {
 		ws, err := a.WorkspaceDir()
 		if err != nil {
@@ -85,7 +85,7 @@ func (c *policyClassifyCmd) options(a *command.Program) (shell.Options, error) {
 
 // lines answers each line of stdin. The first that can't be read ends it: what
 // follows may be out of step.
-func (c *policyClassifyCmd) lines(a *command.Program, o shell.Options) error {
+func (c *policyClassifyCmd) lines(a *command.Program, o policies.CommandOptions) error {
 	in := bufio.NewScanner(a.In)
 	in.Buffer(make([]byte, 0, 64<<10), maxClassifyLine)
 	n := 0
@@ -105,7 +105,7 @@ func (c *policyClassifyCmd) lines(a *command.Program, o shell.Options) error {
 		if t.Cmd == nil {
 			return badLine(n, `it has no "cmd"`)
 		}
-		a.PrintJSON(classified{t.ID, shell.Classify(*t.Cmd, o)})
+		a.PrintJSON(classified{t.ID, policies.Classify(*t.Cmd, o)})
 	}
 	if err := in.Err(); err != nil {
 		return badLine(n+1, "%v", err)

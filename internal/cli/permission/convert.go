@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -17,7 +18,6 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/lib/files"
-	"github.com/belay-run/belay/internal/policy/convert"
 )
 
 type policyImportCmd struct {
@@ -31,16 +31,9 @@ type policyImportCmd struct {
 
 // importedRules is the outcome of a file of rules, as JSON.
 type importedRules struct {
-	File     string            `json:"file"`
-	Format   convert.Format    `json:"format"`
-	Rules    int               `json:"rules"`
-	Items    []convert.Item    `json:"items"`
-	Counts   map[string]int    `json:"counts"` // of items, by what is kept
-	Widens   []string          `json:"widens"` // ids of rules that allow what isn't allowed now
-	Written  string            `json:"written,omitempty"`
-	YAML     string            `json:"yaml,omitempty"`
-	document policies.Document // of the rules
-	allowing []policies.Rule   // those that widen
+	*policies.Converted
+	Written string `json:"written,omitempty"`
+	YAML    string `json:"yaml,omitempty"`
 }
 
 // maxForeign bounds what is read; the reader says it better for what is a little
@@ -71,7 +64,7 @@ func (c *policyImportCmd) Run(ctx context.Context, a *command.Program) (int, err
 	if a.JSON {
 		a.PrintJSON(x)
 	}
-	if c.Strict && x.Counts[string(convert.Left)]+x.Counts[string(convert.Lost)] > 0 {
+	if c.Strict && x.Count(policies.KeptLeft)+x.Count(policies.KeptLost) > 0 {
 		return belay.ExitFailed, nil
 	}
 	return belay.ExitOK, nil
@@ -79,18 +72,6 @@ func (c *policyImportCmd) Run(ctx context.Context, a *command.Program) (int, err
 
 // convert makes rules of a file and holds them against those in force.
 func (c *policyImportCmd) convert(ctx context.Context, a *command.Program, content []byte) (*importedRules, error) {
-	format := convert.Format(c.From)
-	if c.From == "auto" {
-		var ok bool
-		if format, ok = convert.Guess(content); !ok {
-			return nil, belay.Errorf(belay.CodeUsage, "the format of these rules isn't recognized").At(c.File).WithHint("--from gemini, claude, openclaw or cowork")
-		}
-	}
-	home := a.Getenv("HOME")
-	r, err := convert.Read(format, content, convert.Options{Name: c.File, Home: home, OfPerson: home != "" && filepath.Dir(a.Environment().Abs(c.File)) == filepath.Join(home, ".claude")})
-	if err != nil {
-		return nil, err
-	}
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		return nil, err
@@ -99,27 +80,17 @@ func (c *policyImportCmd) convert(ctx context.Context, a *command.Program, conte
 	if err != nil {
 		return nil, err
 	}
-	x := &importedRules{File: c.File, Format: format, Rules: len(r.Document.Rules), Items: r.Items, Counts: map[string]int{}, Widens: []string{}, document: r.Document, allowing: r.Widens(have.Set)}
-	for _, i := range r.Items {
-		x.Counts[string(i.Kept)]++
-	}
-	for _, rule := range x.allowing {
-		x.Widens = append(x.Widens, rule.ID)
-	}
-	return x, nil
+	home := a.Getenv("HOME")
+	x, err := policies.Convert(policies.Foreign{Name: c.File, Format: c.From, Content: content, Home: home,
+		OfPerson: home != "" && filepath.Dir(a.Environment().Abs(c.File)) == filepath.Join(home, ".claude")}, have.Set)
+	return &importedRules{Converted: x}, err
 }
 
 // may refuses an import that loses rules or widens permissions without the flag
 // that accepts it.
 func (c *policyImportCmd) may(x *importedRules) error {
-	if n := x.Counts[string(convert.Lost)]; n > 0 && !c.Partial {
-		var first convert.Item
-		for _, i := range x.Items {
-			if i.Kept == convert.Lost {
-				first = i
-				break
-			}
-		}
+	if n := x.Count(policies.KeptLost); n > 0 && !c.Partial {
+		first := x.Items[slices.IndexFunc(x.Items, func(i policies.Item) bool { return i.Kept == policies.KeptLost })]
 		return belay.Errorf(belay.CodeBadPolicy, "%s that may deny or ask can't be carried over; the first is %s (%s)", term.Plural(n, "thing"), first.Source, first.Why).At(first.Where).
 			WithHint("write it by hand (docs/policy.md), and import the rest with --partial")
 	}
@@ -139,7 +110,7 @@ func someOf(names []string) string {
 }
 
 func (c *policyImportCmd) write(a *command.Program, x *importedRules) error {
-	text := rulefile.Write(x.document.Rules)
+	text := rulefile.Write(x.Document.Rules)
 	switch {
 	case c.Output == "" && a.JSON:
 		x.YAML = text
@@ -175,9 +146,9 @@ func reportImport(e *term.Env, x *importedRules) {
 		}
 		fmt.Fprintln(e.Err, term.Line(text))
 	}
-	for _, r := range x.allowing {
+	for _, r := range x.Allowing {
 		fmt.Fprintln(e.Err, term.Line(fmt.Sprintf("widens    %s: %s allows what isn't allowed now", r.Where, r.ID)))
 	}
 	fmt.Fprintf(e.Err, "%s: of %d entries %d the same, %d stricter, %d left out, %d lost\n", term.Plural(x.Rules, "rule"), len(x.Items),
-		x.Counts[string(convert.Same)], x.Counts[string(convert.Stricter)], x.Counts[string(convert.Left)], x.Counts[string(convert.Lost)])
+		x.Count(policies.KeptSame), x.Count(policies.KeptStricter), x.Count(policies.KeptLeft), x.Count(policies.KeptLost))
 }

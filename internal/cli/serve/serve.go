@@ -21,7 +21,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/read"
-	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -281,7 +281,7 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
 		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, view.Projector{Store: followed, Words: true})}}}
 	if db, ok := st.(store.Admin); ok {
-		t.Retain = (&sessions.Retainer{DB: db, Now: a.Now}).Round
+		t.Retain = (&storage.Retainer{DB: db, Now: a.Now}).Round
 	}
 	return t, nil
 }

@@ -1,0 +1,16 @@
+// Package storage has the use cases about a store as a whole: the outputs that it keeps,
+// what it lets go, backups, and the check of its files. The check and the backups are of
+// the driver that keeps a store in files, so they don't go through the contract.
+package storage
+
+import (
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// Commands are the rows of this feature.
+func Commands() []app.Command {
+	return []app.Command{
+		app.Define("list_outputs", auth.Read, false, "List what programs and tools printed that is kept beside the log.", listOutputs),
+	}
+}
