@@ -106,8 +106,7 @@ func (d claude) rule(s *source, name, spec string) {
 		d.path(s, name, c, spec)
 	case spec == "" && s.says != policy.Allow:
 		s.strange(name)
-		d.add(s, policy.Match{Tool: []string{strings.ToLower(name)}}, nil, nil)
-		d.done(s)
+		d.finish(s, policy.Match{Tool: []string{strings.ToLower(name)}}, nil, nil)
 	case known:
 		d.drop(s, "no rule here can ask for that of "+name)
 	default:
@@ -124,8 +123,7 @@ func (d claude) whole(s *source, c counterpart) {
 	if s.says == policy.Allow && slices.Contains(tools, "exec") {
 		s.why = append(s.why, notAll)
 	}
-	d.add(s, policy.Match{Tool: tools}, nil, nil)
-	d.done(s)
+	d.finish(s, policy.Match{Tool: tools}, nil, nil)
 }
 
 // wild carries a rule over tools by pattern. There only asks and denies
@@ -149,8 +147,7 @@ func (d claude) wild(s *source, name, spec string) {
 			s.strange(name)
 		}
 		slices.Sort(tools)
-		d.add(s, policy.Match{Tool: slices.Compact(tools)}, nil, nil)
-		d.done(s)
+		d.finish(s, policy.Match{Tool: slices.Compact(tools)}, nil, nil)
 	}
 }
 
@@ -173,8 +170,7 @@ func (d claude) mcp(s *source, name, spec string) {
 	if !whole || tool == "" {
 		lower = "mcp__" + strings.ToLower(server) + "__*"
 	}
-	d.add(s, policy.Match{Tool: []string{lower}}, nil, nil)
-	d.done(s)
+	d.finish(s, policy.Match{Tool: []string{lower}}, nil, nil)
 }
 
 // bash carries a rule over commands.
@@ -240,6 +236,5 @@ func (d claude) host(s *source, host string) {
 		hosts = append(hosts, "*."+host)
 	}
 	one := strings.Replace(host, "*.", "www.", 1)
-	d.add(s, policy.Match{Tool: []string{"web_fetch"}, Host: hosts}, []policy.Example{{Host: one}}, []policy.Example{{Host: "not-" + strings.TrimPrefix(one, "www.") + ".invalid"}})
-	d.done(s)
+	d.finish(s, policy.Match{Tool: []string{"web_fetch"}, Host: hosts}, []policy.Example{{Host: one}}, []policy.Example{{Host: "not-" + strings.TrimPrefix(one, "www.") + ".invalid"}})
 }

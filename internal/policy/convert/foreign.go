@@ -233,6 +233,12 @@ func (d *draft) done(s *source) {
 	d.item(s, kept, strings.Join(slices.Compact(slices.Concat(s.lost, s.why)), "; "))
 }
 
+// finish makes the last rule of what a source says, often the only one, and names the outcome.
+func (d *draft) finish(s *source, m policy.Match, match, not []policy.Example) {
+	d.add(s, m, match, not)
+	d.done(s)
+}
+
 // drop records that a source isn't carried over.
 func (d *draft) drop(s *source, why string) {
 	kept := Left

@@ -416,16 +416,14 @@ func (d gemini) args(r *geminiSource) {
 		d.drop(s, "the arguments of tools have other names here")
 	case ofShell && regexpOf(r.args) == "":
 		if re := regexp.MustCompile(r.args); re.MatchString(`{"command":""}`) {
-			d.add(s, policy.Match{Tool: tools}, nil, nil)
-			d.done(s)
+			d.finish(s, policy.Match{Tool: tools}, nil, nil)
 			return
 		}
 		s.why = append(s.why, "it looks for the pattern anywhere in a command")
 		d.pattern(s, "(?s)"+r.args, "(?s)"+r.args)
 	case s.says == policy.Ask:
 		s.why = append(s.why, "it asks about every call of the tool: its arguments have other names here")
-		d.add(s, policy.Match{Tool: tools}, nil, nil)
-		d.done(s)
+		d.finish(s, policy.Match{Tool: tools}, nil, nil)
 	default:
 		d.drop(s, "the arguments of tools have other names here")
 	}

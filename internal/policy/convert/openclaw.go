@@ -156,8 +156,7 @@ func (d openclaw) only(s *source, agent, terms []string) {
 		s.why = append(s.why, "nothing is known of "+short(t, 80)+" here: a tool of that very name is left")
 	}
 	if len(names) == 0 {
-		d.add(s, policy.Match{Tool: []string{"*"}}, nil, nil)
-		d.done(s)
+		d.finish(s, policy.Match{Tool: []string{"*"}}, nil, nil)
 		return
 	}
 	if slices.Contains(names, "write") && !slices.Contains(names, "patch") {
@@ -243,8 +242,7 @@ func (d openclaw) files(t *node, name string, agent []string) {
 		return
 	}
 	s := &source{text: name + ".fs.workspaceOnly", line: fs.at("workspaceOnly").line, says: policy.Deny, stem: name + " workspace only", base: policy.Rule{Match: policy.Match{Agent: agent}}}
-	d.add(s, policy.Match{Tool: []string{"read", "list", "glob", "grep", "write", "edit", "patch"}, Path: &policy.PathMatch{Where: "outside"}}, []policy.Example{{Path: "../x"}}, []policy.Example{{Path: "x"}})
-	d.done(s)
+	d.finish(s, policy.Match{Tool: []string{"read", "list", "glob", "grep", "write", "edit", "patch"}, Path: &policy.PathMatch{Where: "outside"}}, []policy.Example{{Path: "../x"}}, []policy.Example{{Path: "x"}})
 }
 
 // execModes are pairs of security and ask by the name of a mode.
@@ -289,8 +287,7 @@ func (d openclaw) programs(t *node, name string, agent []string) {
 		d.noEffect(s, "programs are asked about here unless rules allow them; allow those you mean")
 		return
 	}
-	d.add(s, policy.Match{Tool: exec}, example("ls"), nil)
-	d.done(s)
+	d.finish(s, policy.Match{Tool: exec}, example("ls"), nil)
 }
 
 func orNone(s string) string {

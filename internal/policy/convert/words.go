@@ -184,8 +184,7 @@ func (d *draft) pattern(s *source, joined, line string) {
 		return
 	}
 	if s.says == policy.Allow {
-		d.add(s, m, nil, nil)
-		d.done(s)
+		d.finish(s, m, nil, nil)
 		return
 	}
 	inLine := policy.Match{Tool: exec, Args: []policy.ArgMatch{{Path: "command", Matches: line}}}
@@ -194,8 +193,7 @@ func (d *draft) pattern(s *source, joined, line string) {
 		return
 	}
 	d.add(s, m, nil, nil)
-	d.add(s, inLine, nil, nil)
-	d.done(s)
+	d.finish(s, inLine, nil, nil)
 }
 
 // unfit returns why rules can't hold a match, or nothing.
