@@ -120,10 +120,13 @@ func TestMistakesHaveAPlaceAndACode(t *testing.T) {
 		{rule("    verdict: deny\n  - id: a\n    verdict: ask"), "f:5:5", "two rules have the id a; the other is at f:3:5"},
 		{"version: 1\nrules:\n  - {id: Bad Id, verdict: deny}", "f:3:6", "is no id"},
 		{rule("    verdict: deny\n    when: {tool: read}\n    examples: [{tool: write}]"), "f:3:5", `doesn't speak of its example tool "write"`},
+		{rule("    verdict: deny\n    when: {command: {program: git}}\n    not_examples: [git push]"), "f:3:5", "must not match"},
+		{rule("    verdict: deny\n    examples: [{args: .nan}]"), "f:3:5", "NaN"},
 		{rule("    verdict: deny\n    when: {tool: read}\n    not_examples: [{tool: read}]"), "f:3:5", "must not match"},
 		{"version: 1\ncapabilities: ['a b']", "f:2:15", "no capability"},
 		{"version: 1\ncaps: {x: -1}", "f:2:11", "0 or more"},
 		{"version: 1\ncheckers: [{id: c}]", "checker c", "doesn't fit"},
+		{"version: 1\ncheckers: [{id: c, builtin: nope}]", "checker c", "nope"},
 		{"version: 1\ncheckers: [{id: c, argv: [x], timeout: soon}]", "f:2:13", "duration"},
 		{"version: 1\nrules: &a []", "f:2:8", "anchors"},
 	} {
@@ -156,10 +159,15 @@ func TestBombsAreRefused(t *testing.T) {
 	for i := range 100_001 {
 		fmt.Fprintf(&many, "- {id: r%d, verdict: deny}\n", i)
 	}
+	boundaries := "version: 1\nboundaries:\n"
+	for i := range 101 {
+		boundaries += fmt.Sprintf("  b%d: {}\n", i)
+	}
 	for name, text := range map[string]string{
 		"10 MB":         "version: 1\n#" + strings.Repeat("x", 10<<20),
 		"100,001 rules": many.String(), "deep": "version: 1\nrules: " + strings.Repeat("[", 5000),
-		"binary": "version: 1\n\xff\xfe",
+		"101 boundaries": boundaries,
+		"binary":         "version: 1\n\xff\xfe",
 	} {
 		begun := time.Now()
 		l := &rulefile.Layers{}
@@ -189,8 +197,13 @@ func TestIncludesAreReadOnceAndNeverInACircle(t *testing.T) {
 		}
 		return nil, fs.ErrNotExist
 	}
-	l := &rulefile.Layers{Read: read}
-	add(t, l, "/u/a.yaml", files["/u/a.yaml"], policy.TierUser, true)
+	l := &rulefile.Layers{}
+	place := func(l *rulefile.Layers, name string) error {
+		return l.Place(rulefile.Instead{Files: []rulefile.File{{Path: name, Content: []byte(files[name])}}, Tier: policy.TierUser, Read: read})
+	}
+	if err := place(l, "/u/a.yaml"); err != nil || l.Empty() {
+		t.Fatal(err)
+	}
 	set, err := l.Set(nil)
 	if err != nil {
 		t.Fatal(err)
@@ -205,7 +218,7 @@ func TestIncludesAreReadOnceAndNeverInACircle(t *testing.T) {
 		t.Errorf("got %v %v", ids, l.Files())
 	}
 	for name, say := range map[string]string{"/u/x.yaml": "/u/x.yaml → /u/y.yaml → /u/x.yaml", "/u/out.yaml": "outside", "/u/gone.yaml": "can't be read"} {
-		err := (&rulefile.Layers{Read: read}).Add(name, []byte(files[name]), policy.TierUser, true)
+		err := place(&rulefile.Layers{}, name)
 		if belay.CodeOf(err) != belay.CodeBadPolicy || !strings.Contains(err.Error(), say) {
 			t.Errorf("%s: %v", name, err)
 		}
