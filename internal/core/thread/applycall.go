@@ -62,7 +62,8 @@ func (t *Turn) applyAsk(e event.Envelope, p event.ActionRequired) {
 
 func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	s.Answers = keep(append(s.Answers, answer{e.IDs.Action, p.Decision, p.By, e.Time}), maxAnswers)
-	ask, c := s.Turn.openAsk(e.IDs.Action)
+	open := s.OpenAsk(e.IDs.Action)
+	ask, c := open.Ask, open.Call
 	if ask == nil {
 		return
 	}

@@ -25,7 +25,7 @@ type Open struct {
 	Call *Call
 }
 
-// Opens are the open questions of the running turn. They must not be changed.
+// Opens are the open questions of the running turn. Other packages must not change them.
 func (s *State) Opens() (all []Open) {
 	if s.Turn == nil {
 		return nil

@@ -155,11 +155,12 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) ([]core.Fact, err
 			return nil, belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
 		}
 	}
-	ask, call := h.Turn.openAsk(c.Action)
+	open := h.OpenAsk(c.Action)
+	ask, call := open.Ask, open.Call
 	if ask == nil {
 		return nil, belay.Errorf(belay.CodeUnknownAction, "%s doesn't wait for an answer in %s", c.Action, h.Thread).WithHint("belay sessions show %s lists what waits", h.Session)
 	}
-	if is := (Open{ask, call}).Version(); c.Seen != "" && c.Seen != is {
+	if is := open.Version(); c.Seen != "" && c.Seen != is {
 		return nil, belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", event.CutText(c.Seen, maxWord), is).WithHint("belay sessions show %s shows it as it is", h.Session)
 	}
 	if !slices.Contains(decisions(ask.Kind), c.Decision) {
@@ -223,22 +224,6 @@ func decisions(kind string) []string {
 		return []string{"answer", "deny"}
 	}
 	return []string{"allow", "deny"}
-}
-
-// openAsk finds a question that waits, and the call it is about if there is one.
-func (t *Turn) openAsk(id belay.ActionID) (*Ask, *Call) {
-	if t == nil {
-		return nil, nil
-	}
-	if a := t.Ask; a != nil && a.Open && a.Action == id {
-		return a, nil
-	}
-	for _, c := range t.calls() {
-		if c.Ask != nil && c.Ask.Open && c.Ask.Action == id {
-			return c.Ask, c
-		}
-	}
-	return nil, nil
 }
 
 // resolve are the facts that end a question.
