@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"syscall"
 
@@ -62,6 +61,15 @@ func (p *place) writable() error {
 
 // content is the whole file.
 func (p *place) content() ([]byte, error) { return p.upTo(maxContent, "changed") }
+
+// current is what is at the place, and its digest.
+func (p *place) current() (digest string, content []byte, err error) {
+	if p.info == nil {
+		return Absent, nil, nil
+	}
+	content, err = p.content()
+	return digestOf(content), content, err
+}
 
 // upTo is the whole file if it isn't larger than most.
 func (p *place) upTo(most int64, done string) ([]byte, error) {
@@ -134,7 +142,7 @@ func (ch *change) apply(after []byte) error {
 	if err != nil {
 		return err
 	}
-	if err := ch.p.replace(tempPrefix(ch.call.ID), after); err != nil {
+	if err := ch.p.replace(tempPrefix(ch.call.ID), after, ch.p.look(), "replaced"); err != nil {
 		return err
 	}
 	ch.call.Sink.Fact(fact)
@@ -174,26 +182,10 @@ func keep(c tool.Call, content []byte) (*belay.Ref, error) {
 
 // note returns what a replaced name means for the file's other names.
 func (ch *change) note() string {
-	if ch.p.info == nil {
-		return ""
-	}
-	if n := linksOf(ch.p.info); n > 1 {
-		return "\nThe file had other hard links; they keep the old content."
+	if ch.p.info != nil {
+		if st, ok := ch.p.info.Sys().(*syscall.Stat_t); ok && st.Nlink > 1 {
+			return "\nThe file had other hard links; they keep the old content."
+		}
 	}
 	return ""
-}
-
-// inode is the number of a file on its disk.
-func inode(info fs.FileInfo) uint64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return st.Ino
-	}
-	return 0
-}
-
-func linksOf(info fs.FileInfo) uint64 {
-	if st, ok := info.Sys().(*syscall.Stat_t); ok {
-		return uint64(st.Nlink)
-	}
-	return 1
 }

@@ -3,7 +3,6 @@
 package file
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -67,7 +66,7 @@ func (s *patchSet) stage(all []*pendingSwap) (err error) {
 			continue
 		}
 		if st.temp, err = st.p.stage(tempPrefix(s.call.ID), []byte(st.After), s.look(st)); err != nil {
-			return problem(err, st.Name)
+			return Problem(err, st.Name)
 		}
 	}
 	for _, st := range all {
@@ -112,7 +111,7 @@ func (s *patchSet) swapAll(all []*pendingSwap) error {
 		if len(left) > 0 {
 			return s.torn(err, left)
 		}
-		return problem(err, st.Name)
+		return Problem(err, st.Name)
 	}
 	return nil
 }
@@ -157,7 +156,7 @@ func (st *pendingSwap) takeBack(prefix string) error {
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	if st.Is && (err != nil || st.mine == nil || !bytes.Equal(stamp(now), stamp(st.mine))) || !st.Is && err == nil {
+	if st.Is && (err != nil || st.mine == nil || !sameState(now, st.mine)) || !st.Is && err == nil {
 		return errChanged // it was changed meanwhile
 	}
 	if !st.Was {
@@ -181,11 +180,6 @@ func (st *pendingSwap) takeBack(prefix string) error {
 		return err
 	}
 	return syncDir(st.p.dir)
-}
-
-// stamp tells one state of a file from another.
-func stamp(info fs.FileInfo) []byte {
-	return fmt.Appendf(nil, "%d %d %d", inode(info), info.Size(), info.ModTime().UnixNano())
 }
 
 // torn is the worst end: a part was changed and can't be taken back.

@@ -104,7 +104,7 @@ func (l *listing) add(full string, e fswalk.Entry) error {
 	if l.shown >= l.limit || l.out.Len() >= l.room {
 		return nil
 	}
-	line := visible(full)
+	line := Visible(full)
 	switch {
 	case e.Type.IsDir():
 		line += "/"
@@ -113,7 +113,7 @@ func (l *listing) add(full string, e fswalk.Entry) error {
 		if err != nil {
 			target = "?"
 		}
-		line += " -> " + visible(target)
+		line += " -> " + Visible(target)
 	case e.Type.IsRegular():
 		if info, err := e.Info(); err == nil {
 			line += " " + strconv.FormatInt(info.Size(), 10)
@@ -141,10 +141,7 @@ func (l *listing) text() string {
 }
 
 // Visible is a name as it is, or quoted when it would break the line.
-func Visible(name string) string { return visible(name) }
-
-// visible is a name as it is, or quoted when it would break the line.
-func visible(name string) string {
+func Visible(name string) string {
 	if utf8.ValidString(name) && strings.IndexFunc(name, unicode.IsControl) < 0 {
 		return name
 	}

@@ -61,13 +61,9 @@ func alike(pairs map[[2]byte]int, length int, got string) float64 {
 	if total <= 0 || len(got) < 2 || 4*min(length, len(got)) < max(length, len(got)) {
 		return 0
 	}
-	used, common := make(map[[2]byte]int, len(got)), 0
-	for i := 1; i < len(got); i++ {
-		p := [2]byte{got[i-1], got[i]}
-		if used[p] < pairs[p] {
-			used[p]++
-			common++
-		}
+	common := 0
+	for p, n := range bigrams(got) {
+		common += min(n, pairs[p])
 	}
 	return 2 * float64(common) / float64(total)
 }

@@ -75,22 +75,14 @@ func atAll(ctx context.Context, root *os.Root, names []string, f func(places map
 			return tool.Failf(tool.BadArguments, CodeBadPath, "%s is no name of a file", show(name))
 		}
 	}
-	for range 20 {
-		if err := ctx.Err(); err != nil {
-			return err
+	said := strings.Join(names, ", ")
+	return withPlaces(ctx, root, names, said, show(said)+": a file", func(ps []*place) error {
+		places := make(map[string]*place, len(ps))
+		for _, p := range ps {
+			places[p.name] = p
 		}
-		err := withPlaces(ctx, root, names, func(ps []*place) error {
-			places := make(map[string]*place, len(ps))
-			for _, p := range ps {
-				places[p.name] = p
-			}
-			return f(places)
-		})
-		if !errors.Is(err, errChanged) {
-			return problem(err, strings.Join(names, ", "))
-		}
-	}
-	return tool.Failf(tool.Transient, CodeKeepsChanging, "%s: a file keeps changing while it is being opened", show(strings.Join(names, ", ")))
+		return f(places)
+	})
 }
 
 // unreadable is what the model reads of a patch that is none.
@@ -154,7 +146,7 @@ func (s *patchSet) openAll(names []string) error {
 		case isTool:
 			said, first.Files = append(said, e.Message), append(first.Files, e.Files...)
 		case err != nil:
-			return problem(err, name)
+			return Problem(err, name)
 		default:
 			s.open[name] = ch
 			total += len(ch.before)
@@ -219,11 +211,7 @@ func (s *patchSet) fits(changes []patch.Change) error {
 func (s *patchSet) seen(changes []patch.Change) []event.FileSeen {
 	var files, behind []event.FileSeen
 	for _, c := range changes {
-		digest := Absent
-		if c.Is {
-			digest = digestOf([]byte(c.After))
-		}
-		seen := s.places[c.Name].seen(digest)
+		seen := s.places[c.Name].seen(digestIf(c.Is, c.After))
 		files, behind = append(files, seen[0]), append(behind, seen[1:]...)
 	}
 	return bounded(append(files, behind...), maxSeen)

@@ -38,27 +38,31 @@ type place struct {
 }
 
 // at walks to a path and calls f with the place. An absolute path may lie in the
-// workspace. A path that is swapped
-// meanwhile is walked again, and given up after some tries.
+// workspace.
 func at(ctx context.Context, root *os.Root, name string, f func(p *place) error) error {
 	clean, err := Clean(Within(root.Name(), name))
 	if err != nil {
 		return err
 	}
+	return withPlaces(ctx, root, []string{clean}, name, show(name), func(ps []*place) error { return f(ps[0]) })
+}
+
+// withPlaces walks to paths that are clean and calls f with their places. Paths that
+// are swapped meanwhile are walked again, and given up after some tries: said are
+// the paths together, changing what is reported of them then.
+func withPlaces(ctx context.Context, root *os.Root, names []string, said, changing string, f func(ps []*place) error) error {
 	for range 20 {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		err := withPlaces(ctx, root, []string{clean}, func(ps []*place) error { return f(ps[0]) })
-		if !errors.Is(err, errChanged) {
-			return problem(err, name)
+		if err := walkAll(ctx, root, names, f); !errors.Is(err, errChanged) {
+			return Problem(err, said)
 		}
 	}
-	return tool.Failf(tool.Transient, CodeKeepsChanging, "%s keeps changing while it is being opened", show(name))
+	return tool.Failf(tool.Transient, CodeKeepsChanging, "%s keeps changing while it is being opened", changing)
 }
 
-// withPlaces walks to paths that are clean and calls f with their places.
-func withPlaces(ctx context.Context, root *os.Root, names []string, f func(ps []*place) error) error {
+func walkAll(ctx context.Context, root *os.Root, names []string, f func(ps []*place) error) error {
 	var ps []*place
 	defer func() {
 		for _, p := range ps {
@@ -69,7 +73,7 @@ func withPlaces(ctx context.Context, root *os.Root, names []string, f func(ps []
 		p := &place{name: name, steps: stepsOf(ctx)}
 		ps = append(ps, p)
 		if err := p.walk(root); err != nil {
-			return problem(err, name)
+			return Problem(err, name)
 		}
 	}
 	return f(ps)

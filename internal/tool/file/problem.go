@@ -13,12 +13,9 @@ import (
 )
 
 // Problem is what the model reads for an error of the system about a path of
-// the workspace. Errors of a context, and those a model reads already, stay.
-func Problem(err error, name string) error { return problem(err, name) }
-
-// problem is what the model reads for an error of the system. It says no
-// absolute path.
-func problem(err error, name string) error {
+// the workspace. It says no absolute path. Errors of a context, and those a model
+// reads already, stay.
+func Problem(err error, name string) error {
 	if err == nil || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, errChanged) {
 		return err
 	}

@@ -247,3 +247,11 @@ func size(n int64) string {
 
 // digestOf is the digest of content as files are compared by it.
 func digestOf(b []byte) string { return string(belay.DigestOf(b)) }
+
+// digestIf is the digest of what is there, or that nothing is.
+func digestIf(there bool, content string) string {
+	if !there {
+		return Absent
+	}
+	return digestOf([]byte(content))
+}

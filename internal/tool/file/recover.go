@@ -52,13 +52,9 @@ func recovered(ctx context.Context, c tool.Call, name string, remake func(past) 
 			return nil // refused then, and will be again
 		}
 		p.sweep(tempPrefix(c.ID))
-		now := Absent
-		if p.info != nil {
-			b, err := p.content()
-			if err != nil {
-				return err
-			}
-			now = digestOf(b)
+		now, _, err := p.current()
+		if err != nil {
+			return err
 		}
 		was := pastOf(c, p)
 		if now == was.digest {

@@ -53,15 +53,11 @@ func (s *patchSet) lookUp(p *patch.Patch) (*lookedUp, error) {
 			return nil, nil
 		}
 		pl.sweep(tempPrefix(s.call.ID))
-		digest, content := Absent, []byte(nil)
-		if pl.info != nil {
-			var err error
-			if content, err = pl.content(); errors.Is(err, errChanged) {
-				return nil, err
-			} else if err != nil {
-				return nil, partialPatchError(err)
-			}
-			digest = digestOf(content)
+		digest, content, err := pl.current()
+		if errors.Is(err, errChanged) {
+			return nil, err
+		} else if err != nil {
+			return nil, partialPatchError(err)
 		}
 		now[name] = digest
 		was := pastOf(s.call, pl)
@@ -86,16 +82,9 @@ func (s *patchSet) lookUp(p *patch.Patch) (*lookedUp, error) {
 func (s *patchSet) compare(changes []patch.Change, now map[string]string) *lookedUp {
 	l := &lookedUp{changes: changes}
 	for _, c := range changes {
-		before, after := Absent, Absent
-		if c.Was {
-			before = digestOf([]byte(c.Before))
-		}
-		if c.Is {
-			after = digestOf([]byte(c.After))
-		}
 		switch now[c.Name] {
-		case after:
-		case before:
+		case digestIf(c.Is, c.After):
+		case digestIf(c.Was, c.Before):
 			l.undone = append(l.undone, c)
 		default:
 			l.unknown = append(l.unknown, c.Name)

@@ -23,15 +23,15 @@ func tempPrefix(id belay.CallID) string {
 // replace gives the place a new content: written beside it, synced, renamed, and
 // the folder synced. A concurrent reader sees the old or the new content.
 // Missing folders are made.
-func (p *place) replace(prefix string, content []byte) error {
-	temp, err := p.stage(prefix, content, p.look())
+func (p *place) replace(prefix string, content []byte, l look, verb string) error {
+	temp, err := p.stage(prefix, content, l)
 	if err != nil {
 		return err
 	}
 	if err := p.swap(temp); err != nil {
 		return err
 	}
-	return p.settle("replaced")
+	return p.settle(verb)
 }
 
 // look is the mode that a new content of the place gets.
@@ -65,15 +65,7 @@ func (p *place) drop(temp string) {
 
 // swap puts a staged content in place, if that is still as it was.
 func (p *place) swap(temp string) error {
-	err := p.locked(func() error {
-		if err := p.unchanged(); err != nil {
-			return err
-		}
-		if err := p.step("rename"); err != nil {
-			return err
-		}
-		return p.dir.Rename(temp, p.base)
-	})
+	err := p.turn("rename", func() error { return p.dir.Rename(temp, p.base) })
 	if err != nil {
 		p.drop(temp)
 	}
@@ -82,14 +74,19 @@ func (p *place) swap(temp string) error {
 
 // remove takes the file away, if it is still as it was.
 func (p *place) remove() error {
+	return p.turn("remove", func() error { return p.dir.Remove(p.base) })
+}
+
+// turn does something to the place's name, if the file is still as it was.
+func (p *place) turn(op string, do func() error) error {
 	return p.locked(func() error {
 		if err := p.unchanged(); err != nil {
 			return err
 		}
-		if err := p.step("remove"); err != nil {
+		if err := p.step(op); err != nil {
 			return err
 		}
-		return p.dir.Remove(p.base)
+		return do()
 	})
 }
 
@@ -204,10 +201,15 @@ func (p *place) unchanged() error {
 		}
 		return errChanged
 	}
-	if err != nil || !os.SameFile(now, p.info) || now.Size() != p.info.Size() || !now.ModTime().Equal(p.info.ModTime()) {
+	if err != nil || !sameState(now, p.info) {
 		return errChanged
 	}
 	return nil
+}
+
+// sameState reports whether a file is the other one and wasn't written in between.
+func sameState(a, b fs.FileInfo) bool {
+	return os.SameFile(a, b) && a.Size() == b.Size() && a.ModTime().Equal(b.ModTime())
 }
 
 func syncDir(dir *os.Root) error {

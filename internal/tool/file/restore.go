@@ -36,14 +36,9 @@ func (p *place) standing() (Standing, error) {
 		return Standing{}, tool.Failf(tool.Conflict, CodeConflict, "a link leads from %s to %s now", show(p.name), show(p.real))
 	case isProtected(p.real):
 		return Standing{}, tool.Failf(tool.Denied, CodeProtected, "%s is protected", show(p.real))
-	case p.info == nil:
-		return Standing{Digest: Absent}, nil
 	}
-	b, err := p.content()
-	if err != nil {
-		return Standing{}, err
-	}
-	return Standing{Digest: digestOf(b), Mode: modeOf(p.info), Content: b}, nil
+	digest, b, err := p.current()
+	return Standing{Digest: digest, Mode: modeOf(p.info), Content: b}, err
 }
 
 // Restoration is a file that becomes what it was.
@@ -96,14 +91,7 @@ func (p *place) bring(prefix string, content []byte, mode string) error {
 	} else if perm := permOf(mode); perm != 0 {
 		l.perm, l.exact = perm, true
 	}
-	temp, err := p.stage(prefix, content, l)
-	if err != nil {
-		return err
-	}
-	if err := p.swap(temp); err != nil {
-		return err
-	}
-	return p.settle("restored")
+	return p.replace(prefix, content, l, "restored")
 }
 
 // takeAway removes the file.
