@@ -14,7 +14,6 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -24,9 +23,8 @@ import (
 	"github.com/belay-run/belay/internal/process"
 )
 
-// searched is where programs that are named without a folder are looked for: not
-// where a workspace could put one.
-var searched = []string{"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"}
+// systemPath is where programs that are named without a folder are looked for.
+const systemPath = "PATH=" + process.SystemPath
 
 // Runner asks checkers. Env is what programs get; Client sends what goes over HTTP.
 type Runner struct {
@@ -71,7 +69,7 @@ func (r *Runner) run(ctx context.Context, c policy.Checker, dir string, question
 		return nil, err
 	}
 	var out bounded
-	p, err := process.Start(process.Command{Path: path, Argv: c.Argv, Dir: dir, Env: append(r.Env, "PATH="+strings.Join(searched, ":")), Stdin: question, Output: &out})
+	p, err := process.Start(process.Command{Path: path, Argv: c.Argv, Dir: dir, Env: append(r.Env, systemPath), Stdin: question, Output: &out})
 	if err != nil {
 		return nil, fmt.Errorf("it can't be started: %w", err)
 	}
@@ -99,11 +97,8 @@ func program(c policy.Checker, dir string) (string, error) {
 		}
 		return filepath.Join(dir, name), nil
 	}
-	for _, folder := range searched {
-		path := filepath.Join(folder, name)
-		if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return path, nil
-		}
+	if path := process.LookPath([]string{systemPath}, name); path != "" {
+		return path, nil
 	}
 	return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
 }

@@ -6,6 +6,10 @@ import (
 	"strings"
 )
 
+// SystemPath is the PATH of what the system has installed: no folder that a workspace
+// could put a program in.
+const SystemPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
 // Getenv is the value of a variable in an environment, a list of NAME=value. The last one counts, as in a process.
 func Getenv(env []string, name string) string {
 	value := ""

@@ -51,16 +51,20 @@ type Evidence struct {
 	Throttled time.Duration // that they waited because their share of the processors was used up
 }
 
+// held is the hold, as long as there is one.
+func (p *Process) held() Hold {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.hold
+}
+
 // Await waits until the boundary stands; without a Box that is at once. After
 // an error the process must not be released: Wait ends it.
 func (p *Process) Await(ctx context.Context) error {
-	p.mu.Lock()
-	hold := p.hold
-	p.mu.Unlock()
-	if hold == nil {
-		return nil
+	if hold := p.held(); hold != nil {
+		return hold.Await(ctx)
 	}
-	return hold.Await(ctx)
+	return nil
 }
 
 // Release lets a held program begin. Whatever must be recorded before it runs
@@ -88,10 +92,7 @@ func (p *Process) unhold() {
 
 // evidence is what the boundary saw, before the hold is closed.
 func (p *Process) evidence() Evidence {
-	p.mu.Lock()
-	hold := p.hold
-	p.mu.Unlock()
-	if w, ok := hold.(EvidenceHold); ok {
+	if w, ok := p.held().(EvidenceHold); ok {
 		return w.Evidence()
 	}
 	return Evidence{}

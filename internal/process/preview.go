@@ -1,6 +1,9 @@
 package process
 
-import "unicode/utf8"
+import (
+	"slices"
+	"unicode/utf8"
+)
 
 // Preview keeps the head and the tail of what is written to it, and counts.
 // The zero value keeps nothing but the count; it uses constant memory.
@@ -8,47 +11,27 @@ type Preview struct {
 	Head, Tail int // bytes to keep of each
 
 	head []byte
-	tail []byte // ring once it is full
-	next int    // where the ring continues
+	tail []byte // up to twice as much, so that it isn't moved with each write
 	n    int64
 }
 
 // Write never fails.
 func (p *Preview) Write(b []byte) (int, error) {
-	n := len(b)
-	p.n += int64(n)
-	if k := min(p.Head-len(p.head), len(b)); k > 0 {
-		p.head = append(p.head, b[:k]...)
-		b = b[k:]
+	p.n += int64(len(b))
+	k := min(p.Head-len(p.head), len(b))
+	p.head, p.tail = append(p.head, b[:k]...), append(p.tail, b[k:]...)
+	if over := len(p.tail) - p.Tail; over > p.Tail {
+		p.tail = append(p.tail[:0], p.tail[over:]...)
 	}
-	if over := len(b) - p.Tail; over > 0 {
-		b = b[over:]
-		p.tail, p.next = p.tail[:0], 0
-	}
-	if k := min(p.Tail-len(p.tail), len(b)); k > 0 {
-		p.tail = append(p.tail, b[:k]...)
-		b = b[k:]
-	}
-	for len(b) > 0 {
-		k := copy(p.tail[p.next:], b)
-		b = b[k:]
-		p.next = (p.next + k) % p.Tail
-	}
-	return n, nil
+	return len(b), nil
 }
-
-// Len is how many bytes were written.
-func (p *Preview) Len() int64 { return p.n }
-
-// Whole reports whether nothing is left out.
-func (p *Preview) Whole() bool { return p.n <= int64(len(p.head)+len(p.tail)) }
 
 // Parts are the head, how many bytes are left out, and the tail. Head and tail
 // are cut where a character ends.
 func (p *Preview) Parts() (head []byte, left int64, tail []byte) {
-	tail = append(append([]byte{}, p.tail[p.next:]...), p.tail[:p.next]...)
-	if p.Whole() {
-		return append(append([]byte{}, p.head...), tail...), 0, nil
+	tail = p.tail[max(0, len(p.tail)-p.Tail):]
+	if p.n == int64(len(p.head)+len(tail)) {
+		return slices.Concat(p.head, tail), 0, nil
 	}
 	head = p.head[:WholeRunes(p.head)]
 	tail = cutStart(tail)

@@ -2,8 +2,6 @@ package process
 
 import (
 	"fmt"
-	"os"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -34,23 +32,16 @@ func pidNamespace() string { return "0" }
 
 // startOfChild is the start time of a child; empty if it has ended already.
 func startOfChild(pid int) string {
-	start, err := StartTime(pid)
-	if err != nil {
-		return ""
-	}
+	start, _ := StartTime(pid)
 	return start
 }
 
-// peak is the most memory that a process or one of its children had.
-func peak(s *os.ProcessState) int64 {
-	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
-		return r.Maxrss
-	}
-	return 0
-}
-
-// written is unknown: this system counts how often, not how much.
-func written(*os.ProcessState) int64 { return 0 }
+// Units of what the system says that a process used. It counts how often something
+// is written to disks, not how much.
+const (
+	memoryUnit = 1
+	blockUnit  = 0
+)
 
 // closeOnExec can't mark all descriptors at once here.
 func closeOnExec() error { return unix.ENOSYS }

@@ -7,7 +7,6 @@ import (
 	"os"
 	"strconv"
 	"strings"
-	"syscall"
 
 	"golang.org/x/sys/unix"
 )
@@ -16,48 +15,52 @@ import (
 // since boot. With the pid it names a process until the next boot. A process
 // that is gone, or a zombie, is an error.
 func StartTime(pid int) (string, error) {
-	state, start, err := stat(pid)
-	if err == nil && (state == 'Z' || state == 'X') {
+	f, err := stat(pid)
+	if err != nil {
+		return "", err
+	}
+	if hasEnded(f) {
 		return "", fmt.Errorf("process %d has ended", pid)
 	}
-	return start, err
+	return f[startField], nil
 }
 
 // startOfChild is StartTime for a child that wasn't waited for: it also answers
 // when the child has ended already.
 func startOfChild(pid int) string {
-	_, start, err := stat(pid)
+	f, err := stat(pid)
 	if err != nil {
 		return ""
 	}
-	return start
+	return f[startField]
 }
 
-func stat(pid int) (state byte, start string, err error) {
+// Fields of a stat line, as stat returns them.
+const (
+	stateField  = 0
+	parentField = 1
+	timesField  = 11 // four: its own and those of children that ended
+	startField  = 19
+	pagesField  = 21
+)
+
+// stat are the fields of a process's stat line from the third on. The second is the
+// name in parentheses, which may itself contain spaces and parentheses.
+func stat(pid int) ([]string, error) {
 	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 	if err != nil {
-		return 0, "", err
+		return nil, err
 	}
-	state, start, ok := parseStat(b)
-	if !ok {
-		return 0, "", fmt.Errorf("process %d: its stat line has another form", pid)
+	i := bytes.LastIndexByte(b, ')')
+	f := strings.Fields(string(b[i+1:]))
+	if i < 0 || len(f) <= pagesField {
+		return nil, fmt.Errorf("process %d: its stat line has another form", pid)
 	}
-	return state, start, nil
+	return f, nil
 }
 
-// parseStat takes field 3 and field 22 of a stat line. Field 2 is the name in
-// parentheses, which may itself contain spaces and parentheses.
-func parseStat(b []byte) (state byte, start string, ok bool) {
-	i := bytes.LastIndexByte(b, ')')
-	if i < 0 {
-		return 0, "", false
-	}
-	f := strings.Fields(string(b[i+1:]))
-	if len(f) < 20 || len(f[0]) != 1 {
-		return 0, "", false
-	}
-	return f[0][0], f[19], true
-}
+// hasEnded reports whether a process with these fields is one that ended.
+func hasEnded(stat []string) bool { return stat[stateField] == "Z" || stat[stateField] == "X" }
 
 // marked lists living processes whose environment has the mark, of those that
 // did not start before since.
@@ -141,22 +144,12 @@ func pidNamespace() string {
 	return strings.Trim(strings.TrimPrefix(name, "pid:"), "[]")
 }
 
-// peak is the most memory that a process or one of its children had.
-func peak(s *os.ProcessState) int64 {
-	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
-		return r.Maxrss << 10 // it is in kilobytes here
-	}
-	return 0
-}
-
-// written is how many bytes a process and its children wrote to disks. The
-// system counts blocks of 512 bytes, whatever a disk's are.
-func written(s *os.ProcessState) int64 {
-	if r, ok := s.SysUsage().(*syscall.Rusage); ok {
-		return r.Oublock << 9
-	}
-	return 0
-}
+// Units of what the system says that a process used: memory is in kilobytes here,
+// and what is written to disks in blocks of 512 bytes, whatever a disk's are.
+const (
+	memoryUnit = 1 << 10
+	blockUnit  = 512
+)
 
 // closeOnExec marks every descriptor but the standard three at once.
 func closeOnExec() error {

@@ -75,6 +75,13 @@ type Exit struct {
 	Evidence  Evidence      // what its boundary saw
 }
 
+// Usage is what a process and all below it take.
+type Usage struct {
+	Processes int
+	CPU       time.Duration // so far, with those below it that have ended
+	Bytes     int64         // of memory that they have now; shared pages count for each
+}
+
 // Process is a running program. It must be waited for: with Wait, or with Stop
 // and Done.
 type Process struct {

@@ -237,8 +237,8 @@ func TestOutputCostsNoMemory(t *testing.T) {
 	runtime.ReadMemStats(&before)
 	e := run(t, t.Context(), cmd)
 	runtime.ReadMemStats(&later)
-	if e.Bytes != size+8 || preview.Len() != size+8 {
-		t.Errorf("got %d bytes, previewed %d", e.Bytes, preview.Len())
+	if e.Bytes != size+8 {
+		t.Errorf("got %d bytes", e.Bytes)
 	}
 	head, left, tail := preview.Parts()
 	if !bytes.HasPrefix(head, []byte("head")) || !bytes.HasSuffix(tail, []byte("tail")) || left != size+8-16<<10 {

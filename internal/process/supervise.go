@@ -37,14 +37,18 @@ func (p *Process) Wait(ctx context.Context) Exit {
 	select {
 	case <-p.done:
 	case <-ctx.Done():
-		why := Cancelled
-		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-			why = TimedOut
-		}
-		p.Stop(why)
+		p.Stop(ReasonOf(ctx))
 		<-p.done
 	}
 	return p.exit
+}
+
+// ReasonOf returns how a process ends whose context has ended: TimedOut or Cancelled.
+func ReasonOf(ctx context.Context) string {
+	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		return TimedOut
+	}
+	return Cancelled
 }
 
 // supervise sees the program to its end.
@@ -79,7 +83,10 @@ func (p *Process) supervise() {
 	p.unhold()
 	e.Bytes, e.OutputErr = p.bytes, p.outErr
 	state := p.cmd.ProcessState
-	e.Code, e.CPU, e.Peak, e.Written = state.ExitCode(), state.UserTime()+state.SystemTime(), peak(state), written(state)
+	e.Code, e.CPU = state.ExitCode(), state.UserTime()+state.SystemTime()
+	if r, ok := state.SysUsage().(*syscall.Rusage); ok { // of the process and its children
+		e.Peak, e.Written = r.Maxrss*memoryUnit, r.Oublock*blockUnit
+	}
 	if e.Evidence.Peak > 0 {
 		e.Peak = e.Evidence.Peak
 	}

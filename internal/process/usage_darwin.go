@@ -1,20 +1,11 @@
 package process
 
-import "time"
-
 // ProcessTable is what the system says of all its processes at one moment. Here it says
 // only whether they are there.
 type ProcessTable struct{}
 
 // ReadProcessTable reads them all.
 func ReadProcessTable() ProcessTable { return ProcessTable{} }
-
-// Usage is what a process and all below it take.
-type Usage struct {
-	Processes int
-	CPU       time.Duration // so far, with those below it that have ended
-	Bytes     int64         // of memory that they have now; shared pages count for each
-}
 
 // Tree is the use of a process and all below it; false: it isn't there. An empty
 // start means unknown.

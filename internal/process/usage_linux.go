@@ -3,7 +3,6 @@ package process
 import (
 	"os"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -26,49 +25,24 @@ const tick = 10 * time.Millisecond
 // ReadProcessTable reads them all.
 func ReadProcessTable() ProcessTable {
 	l := ProcessTable{procs: map[int]proc{}, children: map[int][]int{}}
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return l
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what was read is better than nothing
 	page := int64(os.Getpagesize())
-	for _, name := range names {
-		pid, err := strconv.Atoi(name)
-		if err != nil {
+	for pid := range pids() {
+		f, err := stat(pid)
+		if err != nil || hasEnded(f) {
 			continue
 		}
-		b, err := os.ReadFile("/proc/" + name + "/stat")
-		if err != nil {
-			continue // it has just ended
-		}
-		state, start, ok := parseStat(b)
-		if !ok || state == 'Z' || state == 'X' {
-			continue
-		}
-		f := strings.Fields(string(b[strings.LastIndexByte(string(b), ')')+1:]))
-		if len(f) < 22 {
-			continue
-		}
-		p := proc{start: start}
-		for _, field := range f[11:15] { // its own times and those of children that ended
+		p := proc{start: f[startField]}
+		for _, field := range f[timesField : timesField+4] {
 			n, _ := strconv.ParseInt(field, 10, 64)
 			p.cpu += time.Duration(n) * tick
 		}
-		pages, _ := strconv.ParseInt(f[21], 10, 64)
+		pages, _ := strconv.ParseInt(f[pagesField], 10, 64)
 		p.bytes = pages * page
-		parent, _ := strconv.Atoi(f[1])
+		parent, _ := strconv.Atoi(f[parentField])
 		l.procs[pid] = p
 		l.children[parent] = append(l.children[parent], pid)
 	}
 	return l
-}
-
-// Usage is what a process and all below it take.
-type Usage struct {
-	Processes int
-	CPU       time.Duration // so far, with those below it that have ended
-	Bytes     int64         // of memory that they have now; shared pages count for each
 }
 
 // Tree is the use of a process and all below it; false: it isn't there. An empty

@@ -25,7 +25,7 @@ func toolMutants() []mutant {
 			swap("tool/search.shift", "s.end-keep", "max(stop-keep, s.end-keep-1)"),
 			"tool/search Scanning"},
 		{"programs get the runtime's whole environment",
-			swap("tool/exec.environment", "ok && allowed(name)", "ok"),
+			swap("tool/exec.inherited", "ok && pass(name)", "ok"),
 			"tool/exec ."},
 		{"a program outlives its call",
 			append(drop("process.supervise", "p.signal(syscall.SIGKILL)"), swap("process.end", "-g.pgid", "g.pgid")...),

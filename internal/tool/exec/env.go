@@ -7,22 +7,36 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/tool"
 )
 
-const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
-
-// environment is what a program gets: the allowed variables of the runtime and
-// those that the call declares, none of them refused. PWD is the folder it
-// runs in.
-func environment(from []string, declared map[string]string, dir string) ([]string, error) {
-	vars := map[string]string{"PATH": defaultPath}
+// inherited are the variables of an environment that pass, and a PATH in any case.
+func inherited(from []string, pass func(name string) bool) map[string]string {
+	vars := map[string]string{"PATH": process.SystemPath}
 	for _, kv := range from {
-		if name, value, ok := strings.Cut(kv, "="); ok && allowed(name) {
+		if name, value, ok := strings.Cut(kv, "="); ok && pass(name) {
 			vars[name] = value
 		}
 	}
+	return vars
+}
+
+// sorted is an environment of variables and PWD, the folder a program runs in.
+func sorted(vars map[string]string, dir string) []string {
+	vars["PWD"] = dir
+	env := make([]string, 0, len(vars))
+	for _, name := range slices.Sorted(maps.Keys(vars)) {
+		env = append(env, name+"="+vars[name])
+	}
+	return env
+}
+
+// environment is what a program gets: the allowed variables of the runtime and
+// those that the call declares, none of them refused.
+func environment(from []string, declared map[string]string, dir string) ([]string, error) {
+	vars := inherited(from, allowed)
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
 		if !validName(name) || strings.IndexByte(declared[name], 0) >= 0 {
 			return nil, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "env: %q is not a variable that can be set", name)
@@ -33,12 +47,7 @@ func environment(from []string, declared map[string]string, dir string) ([]strin
 		}
 		vars[name] = declared[name]
 	}
-	vars["PWD"] = dir
-	env := make([]string, 0, len(vars))
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		env = append(env, name+"="+vars[name])
-	}
-	return env, nil
+	return sorted(vars, dir), nil
 }
 
 // allowed reports whether the runtime's own variable is passed on.
@@ -85,17 +94,7 @@ func refused(name string) string {
 // and those that are set. It is for tools that a person declared, so nothing is
 // refused; what is not named doesn't pass.
 func Named(from, pass []string, set map[string]string, dir string) []string {
-	vars := map[string]string{"PATH": defaultPath}
-	for _, kv := range from {
-		if name, value, ok := strings.Cut(kv, "="); ok && (name == "PATH" || slices.Contains(pass, name)) {
-			vars[name] = value
-		}
-	}
+	vars := inherited(from, func(name string) bool { return name == "PATH" || slices.Contains(pass, name) })
 	maps.Copy(vars, set)
-	vars["PWD"] = dir
-	env := make([]string, 0, len(vars))
-	for _, name := range slices.Sorted(maps.Keys(vars)) {
-		env = append(env, name+"="+vars[name])
-	}
-	return env
+	return sorted(vars, dir)
 }

@@ -96,11 +96,7 @@ func listed(c tool.Call) string {
 func (j *job) status() string {
 	select {
 	case <-j.proc.Done():
-		e := j.proc.Exit()
-		if e.How != process.Exited {
-			return "ended (" + e.How + ") by " + sent(e)
-		}
-		return fmt.Sprintf("exit %d", e.Code)
+		return KeptOf([]event.Envelope{{Data: j.end(nil, nil)}}).Status
 	default:
 		return fmt.Sprintf("running for %s, pid %d", time.Since(j.began).Round(time.Second), j.proc.PID)
 	}

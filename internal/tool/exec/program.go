@@ -48,10 +48,7 @@ func missing(name string) error {
 func (p Program) Starts(names []string) tool.Start {
 	s := tool.Start{Dir: p.Dir, Env: p.Env}
 	for _, name := range append(p.Argv[:1:1], names...) {
-		path, err := program(name, p.Dir, p.Env)
-		if err != nil {
-			path = ""
-		}
+		path, _ := program(name, p.Dir, p.Env)
 		s.Programs = append(s.Programs, tool.FoundProgram{Name: name, Path: path})
 	}
 	return s

@@ -61,20 +61,12 @@ func (p Program) Run(ctx context.Context, c tool.Call) (tool.Result, process.Exi
 	if err != nil {
 		return tool.Result{}, process.Exit{}, err
 	}
-	if !j.watch(ctx, func() string { return why(ctx) }, p.Yield) {
+	if !j.watch(ctx, func() string { return process.ReasonOf(ctx) }, p.Yield) {
 		return j.leave(), process.Exit{How: Left}, nil
 	}
 	defer j.out.keeps.close()
 	res, err := j.ended()
 	return res, j.proc.Exit(), err
-}
-
-// why is for what reason a call's context ended.
-func why(ctx context.Context) string {
-	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
-		return process.TimedOut
-	}
-	return process.Cancelled
 }
 
 // start starts the program and records it.
