@@ -1,10 +1,9 @@
 package sandbox
 
 import (
-	"errors"
+	"cmp"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -28,18 +27,14 @@ type Box struct {
 // New makes a box. The workspace must exist; what the boundary says is checked,
 // what the machine can do isn't: Prepare finds out.
 func New(b belay.Boundary, o Options) (*Box, error) {
-	if err := errors.Join(b.Check(), o.check()); err != nil {
+	o, err := o.checked(b)
+	if err != nil {
 		return nil, err
 	}
 	hosts, err := hostRules(b)
 	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(o.Workspace)
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadBoundary, "the workspace can't be confined").At(o.Workspace).Wrap(err)
-	}
-	o.Workspace = real
 	if o.Linger <= 0 {
 		o.Linger = defaultLinger
 	}
@@ -71,7 +66,7 @@ func (b *Box) rate(a *belay.Applied) error {
 		WithHint("belay doctor lists the layers; a boundary with a lower level, or a person's yes, lets it run")
 }
 
-func (b *Box) network() string { return orElse(b.b.Network, belay.NetworkNone) }
+func (b *Box) network() string { return cmp.Or(b.b.Network, belay.NetworkNone) }
 
 // reaches is what of a network a program with these layers can reach. Hosts are
 // reached through a socket in a network of its own; without one the filter of
@@ -83,9 +78,9 @@ func reaches(want string, layers []belay.Layer) string {
 	switch {
 	case want == belay.NetworkFull:
 		return belay.NetworkFull
-	case has(LayerNet):
+	case has(boxinit.Net):
 		return want
-	case has(LayerSeccomp):
+	case has(boxinit.Seccomp):
 		return belay.NetworkNone
 	}
 	return belay.NetworkFull
@@ -102,13 +97,13 @@ func (b *Box) intended(m Machine) []belay.Layer {
 	for _, l := range m.Layers {
 		why := ""
 		switch {
-		case b.full() && l.Name != LayerRlimits && l.Name != LayerCgroup:
+		case b.full() && l.Name != boxinit.Rlimits && l.Name != boxinit.Cgroup:
 			why = byFull
 		case slices.Contains(b.o.Disabled, l.Name) && l.Detail != notNeeded:
 			why = byOptions
-		case l.Name == LayerNet && b.network() == belay.NetworkFull:
+		case l.Name == boxinit.Net && b.network() == belay.NetworkFull:
 			why = byNetwork
-		case l.Name == LayerCgroup && !grouped(b.b.Limits):
+		case l.Name == boxinit.Cgroup && !grouped(b.b.Limits):
 			why = noLimit
 		}
 		if why != "" {
@@ -121,12 +116,12 @@ func (b *Box) intended(m Machine) []belay.Layer {
 
 // needs are the layers that a layer can't do without.
 var needs = map[string][]string{
-	LayerProc:      {LayerPID, LayerMounts}, // else it would show the runtime's processes, or nothing
-	LayerProtected: {LayerMounts},
-	LayerPID:       {LayerUser, LayerMounts}, // else /proc tells the program of processes that it can't name
-	LayerIPC:       {LayerUser},
-	LayerNet:       {LayerUser},
-	LayerMounts:    {LayerUser},
+	boxinit.Proc:      {boxinit.PID, boxinit.Mounts}, // else it would show the runtime's processes, or nothing
+	boxinit.Protected: {boxinit.Mounts},
+	boxinit.PID:       {boxinit.User, boxinit.Mounts}, // else /proc tells the program of processes that it can't name
+	boxinit.IPC:       {boxinit.User},
+	boxinit.Net:       {boxinit.User},
+	boxinit.Mounts:    {boxinit.User},
 }
 
 // without leaves out what lacks a layer that it needs.
@@ -193,7 +188,7 @@ func marked(p *boxinit.Profile) (mark string) {
 	if i < 0 {
 		return ""
 	}
-	if mark = p.Env[i]; !p.Try[LayerPID] {
+	if mark = p.Env[i]; !p.Try[boxinit.PID] {
 		return mark
 	}
 	p.Env = slices.Delete(p.Env, i, i+1)
@@ -210,13 +205,13 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 			attr.Cloneflags |= flag
 		}
 	}
-	if try[LayerPID] && !attr.Setsid {
+	if try[boxinit.PID] && !attr.Setsid {
 		// A process group of outside has no number in there. And of sessions each
 		// gets its share of the processors, where the system shares them out so: a
 		// thousand processes of one take no more than one of another.
 		attr.Setsid, attr.Setpgid, attr.Pgid = true, false, 0
 	}
-	if try[LayerUser] {
+	if try[boxinit.User] {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 		attr.AmbientCaps = boxinit.KeptCaps
@@ -224,6 +219,6 @@ func enter(attr *syscall.SysProcAttr, try map[string]bool) {
 }
 
 var namespaceFlags = map[string]uintptr{
-	LayerUser: unix.CLONE_NEWUSER, LayerPID: unix.CLONE_NEWPID, LayerIPC: unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
-	LayerNet: unix.CLONE_NEWNET, LayerMounts: unix.CLONE_NEWNS,
+	boxinit.User: unix.CLONE_NEWUSER, boxinit.PID: unix.CLONE_NEWPID, boxinit.IPC: unix.CLONE_NEWIPC | unix.CLONE_NEWUTS,
+	boxinit.Net: unix.CLONE_NEWNET, boxinit.Mounts: unix.CLONE_NEWNS,
 }

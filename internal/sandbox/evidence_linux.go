@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // Evidence is what the boundary saw of the program, once the helper has ended:
@@ -31,13 +32,13 @@ func (h *Hold) Evidence() process.Evidence {
 		e.Limit, e.Layer, e.Reason = belay.LimitLease, layerHelper, "the runtime gave no sign of life until its hold on the session ended"
 	case e.Limit != "":
 	case l.CPU > 0 && (end.Signal == syscall.SIGXCPU || end.Code == overTime):
-		e.Limit, e.Layer, e.Reason = belay.LimitCPU, LayerRlimits, "the system ended it with SIGXCPU"
+		e.Limit, e.Layer, e.Reason = belay.LimitCPU, boxinit.Rlimits, "the system ended it with SIGXCPU"
 	case l.CPU > 0 && end.CPU >= time.Duration(l.CPU) && (end.Signal == syscall.SIGKILL || end.Code == killed): // it ignored that
-		e.Limit, e.Layer, e.Reason = belay.LimitCPU, LayerRlimits, "it had "+end.CPU.Round(10*time.Millisecond).String()+" of processors"
+		e.Limit, e.Layer, e.Reason = belay.LimitCPU, boxinit.Rlimits, "it had "+end.CPU.Round(10*time.Millisecond).String()+" of processors"
 	case l.FileSize > 0 && (end.Signal == syscall.SIGXFSZ || end.Code == overSize):
-		e.Limit, e.Layer, e.Reason = belay.LimitFileSize, LayerRlimits, "the system ended it with SIGXFSZ"
+		e.Limit, e.Layer, e.Reason = belay.LimitFileSize, boxinit.Rlimits, "the system ended it with SIGXFSZ"
 	case end.Full != "":
-		e.Limit, e.Layer, e.Reason = end.Full, LayerMounts, "its private folders are full"
+		e.Limit, e.Layer, e.Reason = end.Full, boxinit.Mounts, "its private folders are full"
 	}
 	return e
 }
@@ -63,14 +64,14 @@ func (c *cgroup) usage() (e process.Evidence) {
 		e.Counted = true
 		e.Processes = max(0, int(first(dir, "pids.peak"))-1) // the helper is one of them
 		if n := line(dir, "pids.events", "max"); n > 0 {
-			e.Limit, e.Layer = belay.LimitProcesses, LayerCgroup
+			e.Limit, e.Layer = belay.LimitProcesses, boxinit.Cgroup
 			e.Reason = fmt.Sprintf("the system refused %d processes or threads", n)
 		}
 	}
 	if dir, ok := c.dirs["memory"]; ok {
 		e.Memory = max(first(dir, "memory.max_usage_in_bytes"), first(dir, "memory.peak"))
 		if n := max(line(dir, "memory.oom_control", "oom_kill"), line(dir, "memory.events", "oom_kill")); n > 0 {
-			e.Limit, e.Layer = belay.LimitMemory, LayerCgroup
+			e.Limit, e.Layer = belay.LimitMemory, boxinit.Cgroup
 			e.Reason = fmt.Sprintf("the system ended %d processes for their memory", n)
 		}
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -210,12 +211,12 @@ func TestLevelsAreWhatWasApplied(t *testing.T) {
 		why      string
 	}{
 		{nil, belay.L3, ""},
-		{[]string{sandbox.LayerIPC}, belay.L2, "ipc disabled(settings)"},
-		{[]string{sandbox.LayerLandlock}, belay.L2, "landlock disabled(settings)"},
-		{[]string{sandbox.LayerMounts}, belay.L2, "mounts disabled(settings)"},
-		{[]string{sandbox.LayerSeccomp}, belay.L1, "seccomp disabled(settings)"},
-		{[]string{sandbox.LayerMounts, sandbox.LayerLandlock}, belay.L1, "landlock disabled(settings)"},
-		{[]string{sandbox.LayerRlimits}, belay.L0, "rlimits disabled(settings)"},
+		{[]string{boxinit.IPC}, belay.L2, "ipc disabled(settings)"},
+		{[]string{boxinit.Landlock}, belay.L2, "landlock disabled(settings)"},
+		{[]string{boxinit.Mounts}, belay.L2, "mounts disabled(settings)"},
+		{[]string{boxinit.Seccomp}, belay.L1, "seccomp disabled(settings)"},
+		{[]string{boxinit.Mounts, boxinit.Landlock}, belay.L1, "landlock disabled(settings)"},
+		{[]string{boxinit.Rlimits}, belay.L0, "rlimits disabled(settings)"},
 	} {
 		s := newSpace(t)
 		s.o.Disabled = c.disabled

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // maxSeen is how many entries of a writable folder are looked at for protected
@@ -45,9 +46,9 @@ func protectedIn(root string, protected, left func(string) bool) ([]string, erro
 				path := filepath.Join(dir, e.Name())
 				switch {
 				case e.Type()&fs.ModeSymlink != 0:
-				case protected(path[len(root):]) && !left(path) && !(e.IsDir() && e.Name() == ".git" && full(path)):
+				case protected(path[len(root):]) && !left(path) && !(e.IsDir() && isRepository(path)):
 					found = append(found, path)
-				case e.IsDir() && e.Name() != "node_modules" && !inGit(path):
+				case e.IsDir() && e.Name() != "node_modules" && !strings.Contains(path, "/.git/"): // of git's own folder only the first level has names that count
 					next = append(next, path)
 				}
 			}
@@ -64,21 +65,14 @@ func protectedIn(root string, protected, left func(string) bool) ([]string, erro
 // in it.
 func leftBy(b belay.Boundary) func(path string) bool {
 	return func(path string) bool {
-		return slices.ContainsFunc(b.Leave, func(l string) bool { return within(path, l) || within(l, path) })
+		return slices.ContainsFunc(b.Leave, func(l string) bool { return boxinit.Within(path, l) || boxinit.Within(l, path) })
 	}
 }
 
-// full reports whether a folder .git is a repository, which git must be able to
-// write but for what it obeys.
-func full(path string) bool {
-	_, err := os.Lstat(filepath.Join(path, "HEAD"))
-	return err == nil
-}
-
-// inGit reports whether a folder is git's own, where only its first level has
-// names that count.
-func inGit(path string) bool {
-	return strings.Contains(path, "/.git/")
+// isRepository reports whether a folder .git is a repository, which git must be able
+// to write but for what it obeys.
+func isRepository(path string) bool {
+	return filepath.Base(path) == ".git" && exists(filepath.Join(path, "HEAD"))
 }
 
 // topmost drops what lies in another one.
@@ -86,7 +80,7 @@ func topmost(paths []string) []string {
 	slices.Sort(paths)
 	var all []string
 	for _, p := range paths {
-		if !slices.ContainsFunc(all, func(a string) bool { return within(p, a) }) {
+		if !slices.ContainsFunc(all, func(a string) bool { return boxinit.Within(p, a) }) {
 			all = append(all, p)
 		}
 	}
@@ -99,7 +93,7 @@ func pins(guarded, writable []string) []string {
 	var all []string
 	for _, g := range guarded {
 		for dir := filepath.Dir(g); ; dir = filepath.Dir(dir) {
-			if !slices.ContainsFunc(writable, func(w string) bool { return within(dir, w) && dir != w }) {
+			if !slices.ContainsFunc(writable, func(w string) bool { return boxinit.Within(dir, w) && dir != w }) {
 				break
 			}
 			all = append(all, dir)

@@ -22,7 +22,7 @@ import (
 type Hold struct {
 	box     *Box
 	conn    *net.UnixConn
-	far     []*os.File // the helper's ends, until it has them
+	far     childEnds // the helper's
 	intends []belay.Layer
 	applied belay.Applied
 	stands  bool // the boundary is what was intended
@@ -56,20 +56,9 @@ func (h *Hold) connect(p *boxinit.Profile) error {
 	return nil
 }
 
-// closeChildEnds closes the helper's ends, so that its end is heard.
-func (h *Hold) closeChildEnds() {
-	for _, f := range h.far {
-		f.Close()
-	}
-	h.far = nil
-}
-
 // Await waits for the helper's report and holds it against what was intended.
 func (h *Hold) Await(ctx context.Context) error {
-	h.closeChildEnds()
-	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
-	defer stop()
-	m, err := h.receive()
+	m, err := h.report(ctx)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
@@ -167,6 +156,14 @@ func (h *Hold) Extend(d time.Duration) error {
 // holds nobody up.
 const extendTime = 100 * time.Millisecond
 
+// report waits for what the helper says first, once it has its ends.
+func (h *Hold) report(ctx context.Context) (boxinit.Message, error) {
+	h.far.close()
+	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
+	defer stop()
+	return h.receive()
+}
+
 // receive takes one message.
 func (h *Hold) receive() (m boxinit.Message, err error) {
 	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
@@ -229,7 +226,7 @@ func (h *Hold) Refused() []string { return h.proxy.hosts() }
 // Close gives back what the hold has. A helper that still runs ends, and all
 // that it started.
 func (h *Hold) Close() error {
-	h.closeChildEnds()
+	h.far.close()
 	if !h.stands && h.box != nil {
 		found.invalidate()
 	}

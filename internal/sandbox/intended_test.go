@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // rounds is the variable that says how many boundaries are tried, by whoever
@@ -95,17 +96,17 @@ func randomBoundary(rnd *rand.Rand, s *space) (b belay.Boundary, disabled []stri
 // contradicts holds what a program found against what was reported.
 func contradicts(b belay.Boundary, r result) string {
 	has := func(name string) bool { return layer(r.applied, name).State == belay.LayerApplied }
-	if has(sandbox.LayerSeccomp) != strings.Contains(r.out, "Seccomp:\t2") {
+	if has(boxinit.Seccomp) != strings.Contains(r.out, "Seccomp:\t2") {
 		return "seccomp"
 	}
-	if (has(sandbox.LayerPrivileges) || has(sandbox.LayerLandlock) || has(sandbox.LayerSeccomp)) != strings.Contains(r.out, "NoNewPrivs:\t1") {
+	if (has(boxinit.Privileges) || has(boxinit.Landlock) || has(boxinit.Seccomp)) != strings.Contains(r.out, "NoNewPrivs:\t1") {
 		return "no_new_privs"
 	}
-	holds := b.Name == belay.BoundaryReadOnly && len(b.Write) == 0 && (has(sandbox.LayerMounts) || has(sandbox.LayerLandlock))
+	holds := b.Name == belay.BoundaryReadOnly && len(b.Write) == 0 && (has(boxinit.Mounts) || has(boxinit.Landlock))
 	if holds == strings.Contains(r.out, "writes") {
 		return "writing"
 	}
-	for name, kind := range map[string]string{sandbox.LayerNet: "net", sandbox.LayerPID: "pid", sandbox.LayerIPC: "ipc"} {
+	for name, kind := range map[string]string{boxinit.Net: "net", boxinit.PID: "pid", boxinit.IPC: "ipc"} {
 		mine, err := os.Readlink("/proc/self/ns/" + kind)
 		if err != nil || has(name) == strings.Contains(r.out, mine) {
 			return name

@@ -18,6 +18,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // patience is how long a test waits for what should take a moment: machines
@@ -63,7 +64,7 @@ func cut(t *testing.T, f *os.File) {
 func runtimeToKill(dir string) int {
 	o := sandbox.Options{Workspace: dir, Home: filepath.Dir(dir), Protected: isProtected}
 	if os.Getenv("BELAY_TEST_LEVEL") == "L2" {
-		o.Disabled = []string{sandbox.LayerMounts}
+		o.Disabled = []string{boxinit.Mounts}
 	}
 	box, err := sandbox.New(belay.Boundary{Name: belay.BoundaryWorkspace}, o)
 	if err != nil {

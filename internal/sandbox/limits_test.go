@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -115,12 +116,12 @@ func TestLimitsOfAllTogether(t *testing.T) {
 	confined(t)
 	needs.Root(t)
 	m := sandbox.Probe()
-	needs.Facility(t, "cgroup", state(m.Layers, sandbox.LayerCgroup) == belay.LayerApplied, layer(belay.Applied{Layers: m.Layers}, sandbox.LayerCgroup).String())
+	needs.Facility(t, "cgroup", state(m.Layers, boxinit.Cgroup) == belay.LayerApplied, layer(belay.Applied{Layers: m.Layers}, boxinit.Cgroup).String())
 	needs.Program(t, "python3")
 	s := newSpace(t)
 	s.b.Limits = belay.ProcessLimits{Memory: 96 * mib, Processes: 100, CPUQuota: 20}
 	r := s.sh(`for i in 1 2 3 4; do python3 -c 'import time; b = bytearray(b"x") * (40 << 20); time.sleep(0.5)' & p="$p $!"; done; n=0; for i in $p; do wait $i || n=$((n+1)); done; test $n -gt 0`)
-	if r.end.Code != 0 || !strings.HasPrefix(layer(r.applied, sandbox.LayerCgroup).String(), "applied(v") {
+	if r.end.Code != 0 || !strings.HasPrefix(layer(r.applied, boxinit.Cgroup).String(), "applied(v") {
 		t.Errorf("four of 40 MiB within 96: got %+v", r)
 	}
 	r = s.sh(`python3 -c '
@@ -138,7 +139,7 @@ func TestALimitThatWasMetIsNamed(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
 	m := sandbox.Probe()
-	grouped := state(m.Layers, sandbox.LayerCgroup) == belay.LayerApplied
+	grouped := state(m.Layers, boxinit.Cgroup) == belay.LayerApplied
 	for _, c := range []struct {
 		name   string
 		limits belay.ProcessLimits
@@ -171,7 +172,7 @@ func TestWhatAProgramTookIsCounted(t *testing.T) {
 	confined(t)
 	needs.Program(t, "python3")
 	m := sandbox.Probe()
-	needs.Facility(t, "cgroup", state(m.Layers, sandbox.LayerCgroup) == belay.LayerApplied, layer(belay.Applied{Layers: m.Layers}, sandbox.LayerCgroup).String())
+	needs.Facility(t, "cgroup", state(m.Layers, boxinit.Cgroup) == belay.LayerApplied, layer(belay.Applied{Layers: m.Layers}, boxinit.Cgroup).String())
 	s := newSpace(t)
 	s.b.Limits = belay.ProcessLimits{Memory: 256 * mib, Processes: 64, CPUQuota: 20}
 	r := s.sh(`for i in 1 2 3 4; do sleep 0.3 & done; exec python3 -c '

@@ -3,10 +3,9 @@
 package sandbox
 
 import (
-	"errors"
+	"cmp"
 	"os"
 	"os/exec"
-	"path/filepath"
 	"runtime"
 	"slices"
 
@@ -22,14 +21,6 @@ func Cleanup() {}
 
 // Clear does nothing here: nothing is left.
 func Clear() {}
-
-// Machine is what this machine can do, layer by layer.
-type Machine struct {
-	Layers []belay.Layer
-	Root   bool
-	Level  belay.Level
-	Why    string // what keeps it from a higher one
-}
 
 // Probe says that there is no layer here.
 func Probe() Machine {
@@ -57,14 +48,10 @@ type Box struct {
 
 // New makes a box.
 func New(b belay.Boundary, o Options) (*Box, error) {
-	if err := errors.Join(b.Check(), o.check()); err != nil {
+	o, err := o.checked(b)
+	if err != nil {
 		return nil, err
 	}
-	real, err := filepath.EvalSymlinks(o.Workspace)
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadBoundary, "the workspace can't be confined").At(o.Workspace).Wrap(err)
-	}
-	o.Workspace = real
 	return &Box{b: b, o: o}, nil
 }
 
@@ -80,7 +67,7 @@ func (b *Box) Plan() (belay.Applied, error) {
 }
 
 func (b *Box) refuse() error {
-	return belay.Errorf(belay.CodeNotConfined, "nothing can be confined on %s to level %s", runtime.GOOS, orElse(string(b.b.Least), string(belay.L0))).
+	return belay.Errorf(belay.CodeNotConfined, "nothing can be confined on %s to level %s", runtime.GOOS, cmp.Or(string(b.b.Least), string(belay.L0))).
 		WithHint("a rule or a person can let it run without a boundary")
 }
 
@@ -102,10 +89,7 @@ func (b *Box) Prepare(cmd *exec.Cmd) (process.Hold, error) {
 const seatbeltExe = "/usr/bin/sandbox-exec"
 
 func (b *Box) strap(cmd *exec.Cmd, h *seatbeltHold) (err error) {
-	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
-		return err
-	}
-	if h.scratch, err = filepath.EvalSymlinks(h.scratch); err != nil {
+	if h.scratch, err = makeScratch(); err != nil {
 		return err
 	}
 	s, err := seatbeltOf(b.b, b.o, h.scratch)

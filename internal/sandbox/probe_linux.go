@@ -25,15 +25,6 @@ func Main() {
 	}
 }
 
-// Machine is what this machine can do, layer by layer: applied means that a
-// trial had it, and that it had an effect.
-type Machine struct {
-	Layers []belay.Layer
-	Root   bool // the runtime has the rights that namespaces want
-	Level  belay.Level
-	Why    string // what keeps it from a higher one
-}
-
 // trialLimits are those that a trial's group has.
 var trialLimits = belay.ProcessLimits{Memory: 1 << 40, Processes: 1 << 15, CPUQuota: 100}
 
@@ -50,13 +41,13 @@ func probe() Machine {
 		try[name] = true
 	}
 	if m.Root {
-		try[LayerUser] = false
-		found[LayerUser] = belay.Layer{State: belay.LayerDisabled, Detail: notNeeded}
+		try[boxinit.User] = false
+		found[boxinit.User] = belay.Layer{State: belay.LayerDisabled, Detail: notNeeded}
 	}
 	group, err := newCgroup(trialLimits)
 	if err != nil {
-		try[LayerCgroup] = false
-		found[LayerCgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: boxinit.Reason(err)}
+		try[boxinit.Cgroup] = false
+		found[boxinit.Cgroup] = belay.Layer{State: belay.LayerUnavailable, Detail: boxinit.Reason(err)}
 	}
 	defer group.remove()
 	for _, l := range trial(ctx, try, found, group) {
@@ -86,7 +77,7 @@ func trial(ctx context.Context, try map[string]bool, found map[string]belay.Laye
 		if !try[layer] {
 			continue
 		}
-		alone := map[string]bool{layer: true, LayerUser: try[LayerUser]}
+		alone := map[string]bool{layer: true, boxinit.User: try[boxinit.User]}
 		if _, err := attempt(ctx, alone, nil); err != nil {
 			try[layer] = false
 			found[layer] = belay.Layer{State: belay.LayerUnavailable, Detail: boxinit.Reason(err)}
@@ -118,10 +109,7 @@ func attempt(ctx context.Context, try map[string]bool, group *cgroup) ([]belay.L
 	if err := cmd.Start(); err != nil {
 		return nil, err
 	}
-	h.closeChildEnds()
-	stop := context.AfterFunc(ctx, func() { h.conn.SetReadDeadline(past) }) //nolint:errcheck // a socket has deadlines
-	defer stop()
-	said, err := h.receive()
+	said, err := h.report(ctx)
 	h.conn.Close()
 	cmd.Wait() //nolint:errcheck // it was never released
 	if err == nil && said.Broken != "" {

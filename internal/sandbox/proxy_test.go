@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -87,8 +88,8 @@ func TestNetworkThatNothingHolds(t *testing.T) {
 		want     string
 	}{
 		{nil, belay.NetworkHosts},
-		{[]string{sandbox.LayerNet}, belay.NetworkNone},
-		{[]string{sandbox.LayerNet, sandbox.LayerSeccomp}, belay.NetworkFull},
+		{[]string{boxinit.Net}, belay.NetworkNone},
+		{[]string{boxinit.Net, boxinit.Seccomp}, belay.NetworkFull},
 	} {
 		s := newSpace(t)
 		s.b.Network, s.b.Hosts, s.o.Disabled = belay.NetworkHosts, []string{"example.com:443"}, c.disabled

@@ -115,7 +115,7 @@ func named(all []belay.Layer) bool {
 // groupsAsBefore is false if groups can be had by now. No level wants them, so
 // that they are the one thing in which an old answer could be too modest.
 func groupsAsBefore(all []belay.Layer) bool {
-	if all[slices.Index(Layers, LayerCgroup)].State == belay.LayerApplied {
+	if all[slices.Index(Layers, boxinit.Cgroup)].State == belay.LayerApplied {
 		return true
 	}
 	group, err := newCgroup(trialLimits)

@@ -13,6 +13,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	need "github.com/belay-run/belay/internal/testkit/needs"
 	"golang.org/x/sys/unix"
 )
@@ -77,7 +78,7 @@ func TestAMachineIsTriedOnceAndRecalled(t *testing.T) {
 // TestOnlyTheBestAnswerIsKept: an answer that is too modest would make a weaker
 // boundary than there could be, and nothing would notice.
 func TestOnlyTheBestAnswerIsKept(t *testing.T) {
-	for _, m := range []Machine{lacking(LayerNet), lacking(LayerLandlock), lacking(LayerSeccomp), lacking(Layers...)} {
+	for _, m := range []Machine{lacking(boxinit.Net), lacking(boxinit.Landlock), lacking(boxinit.Seccomp), lacking(Layers...)} {
 		file := filepath.Join(t.TempDir(), "machine.json")
 		c := &tries{m: m}
 		for range 2 {
@@ -92,7 +93,7 @@ func TestOnlyTheBestAnswerIsKept(t *testing.T) {
 	if g, err := newCgroup(trialLimits); err == nil { // groups that an older process couldn't have
 		g.remove()
 		file := filepath.Join(t.TempDir(), "machine.json")
-		keep(file, answer{circumstances(), lacking(LayerCgroup).Layers})
+		keep(file, answer{circumstances(), lacking(boxinit.Cgroup).Layers})
 		c := &tries{m: strong()}
 		if m := new(finding).get(file, c.try); c.n != 1 || !same(m, c.m) {
 			t.Errorf("groups can be had and weren't: %+v", m)
@@ -124,7 +125,7 @@ func TestAnAnswerCountsInItsCircumstancesOnly(t *testing.T) {
 	c := &tries{m: strong()}
 	for name, write := range map[string]func(file string) error{
 		"of other circumstances": put(said(strings.Repeat("0", len(key)), strong()), 0o600),
-		"of a lower level":       put(said(key, lacking(LayerMounts)), 0o600),
+		"of a lower level":       put(said(key, lacking(boxinit.Mounts)), 0o600),
 		"without a layer":        put(said(key, Machine{Layers: strong().Layers[1:]}), 0o600),
 		"empty":                  put(nil, 0o600),
 		"half":                   put(good[:len(good)/2], 0o600),

@@ -15,6 +15,10 @@
 package sandbox
 
 import (
+	"cmp"
+	"errors"
+	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,25 +28,8 @@ import (
 	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
-// Layers, in the order they are applied.
-const (
-	LayerCgroup     = boxinit.Cgroup    // limits of all processes together
-	LayerUser       = boxinit.User      // a user namespace, where the runtime isn't root
-	LayerPID        = boxinit.PID       // sees and reaches its own processes only; all end with the first
-	LayerIPC        = boxinit.IPC       // its own shared memory, queues and host name
-	LayerNet        = boxinit.Net       // its own network: a loopback and nothing else
-	LayerMounts     = boxinit.Mounts    // its own view of the files, read-only but for what is listed
-	LayerProc       = boxinit.Proc      // /proc shows its own processes, read-only
-	LayerProtected  = boxinit.Protected // protected names of the workspace are read-only, the missing ones too
-	LayerLandlock   = boxinit.Landlock  // file access by a list, as a second wall
-	LayerCaps       = boxinit.Caps      // no capability, and none to be had
-	LayerPrivileges = boxinit.Privileges
-	LayerSeccomp    = boxinit.Seccomp // system calls that lead out
-	LayerRlimits    = boxinit.Rlimits // limits of each process
-)
-
 // Layers lists the layers, in the order they are applied.
-var Layers = []string{LayerCgroup, LayerUser, LayerPID, LayerIPC, LayerNet, LayerMounts, LayerProc, LayerProtected, LayerLandlock, LayerCaps, LayerPrivileges, LayerSeccomp, LayerRlimits}
+var Layers = []string{boxinit.Cgroup, boxinit.User, boxinit.PID, boxinit.IPC, boxinit.Net, boxinit.Mounts, boxinit.Proc, boxinit.Protected, boxinit.Landlock, boxinit.Caps, boxinit.Privileges, boxinit.Seccomp, boxinit.Rlimits}
 
 // Options say where and around what a boundary stands.
 type Options struct {
@@ -58,6 +45,15 @@ type Options struct {
 	Grace     time.Duration                       // from TERM to KILL when Limits.Wall is over; 0 is five seconds
 }
 
+// Machine is what this machine can do, layer by layer: applied means that a
+// trial had it, and that it had an effect.
+type Machine struct {
+	Layers []belay.Layer
+	Root   bool // the runtime has the rights that namespaces want
+	Level  belay.Level
+	Why    string // what keeps it from a higher one
+}
+
 // Ending is how a program ended, as its helper saw it.
 type Ending = boxinit.Ending
 
@@ -69,6 +65,20 @@ const (
 
 // past is a deadline that is over.
 var past = time.Unix(1, 0)
+
+// checked are the options for a boundary, with the workspace by its path without
+// links; or what is wrong with the two.
+func (o Options) checked(b belay.Boundary) (Options, error) {
+	if err := errors.Join(b.Check(), o.check()); err != nil {
+		return o, err
+	}
+	real, err := filepath.EvalSymlinks(o.Workspace)
+	if err != nil {
+		return o, belay.Errorf(belay.CodeBadBoundary, "the workspace can't be confined").At(o.Workspace).Wrap(err)
+	}
+	o.Workspace = real
+	return o, nil
+}
 
 // check tells what is wrong with the options, if anything.
 func (o Options) check() error {
@@ -101,21 +111,21 @@ func levelOf(layers []belay.Layer) (level belay.Level, why string) {
 	lacks := func(names ...string) string {
 		for _, n := range names {
 			if !has[n] {
-				return n + " " + orElse(state[n], "unknown")
+				return n + " " + cmp.Or(state[n], "unknown")
 			}
 		}
 		return ""
 	}
-	if why = lacks(LayerPrivileges, LayerRlimits); why != "" {
+	if why = lacks(boxinit.Privileges, boxinit.Rlimits); why != "" {
 		return belay.L0, why
 	}
-	if why = lacks(LayerSeccomp, LayerCaps); why != "" {
+	if why = lacks(boxinit.Seccomp, boxinit.Caps); why != "" {
 		return belay.L1, why
 	}
-	if why = lacks(LayerLandlock); why != "" && !has[LayerMounts] {
+	if why = lacks(boxinit.Landlock); why != "" && !has[boxinit.Mounts] {
 		return belay.L1, why
 	}
-	if why = lacks(LayerMounts, LayerProc, LayerProtected, LayerLandlock, LayerPID, LayerIPC, LayerNet); why != "" {
+	if why = lacks(boxinit.Mounts, boxinit.Proc, boxinit.Protected, boxinit.Landlock, boxinit.PID, boxinit.IPC, boxinit.Net); why != "" {
 		return belay.L2, why
 	}
 	return belay.L3, ""
@@ -130,14 +140,37 @@ const (
 	notNeeded = "not needed: root"
 )
 
-func orElse(s, other string) string {
-	if s == "" {
-		return other
+// makeScratch makes a folder for a program's temporary files.
+func makeScratch() (string, error) {
+	dir, err := os.MkdirTemp("", "belay-scratch-*")
+	if err != nil {
+		return "", fmt.Errorf("folder for temporary files: %w", err)
 	}
-	return s
+	return filepath.EvalSymlinks(dir)
 }
 
-// within reports whether a path is a folder or below it.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+// writable are the folders that a boundary lets write besides the workspace.
+func writable(b belay.Boundary) (all []string, err error) {
+	for _, w := range b.Write {
+		real, err := filepath.EvalSymlinks(w)
+		if err != nil {
+			return nil, belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write what isn't there", b.Name).At(w).Wrap(err)
+		}
+		if real == "/" {
+			return nil, belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write everything", b.Name).At(w).WithHint("boundary full is the one without walls")
+		}
+		all = append(all, real)
+	}
+	return all, nil
+}
+
+// childEnds are a helper's ends of what connects it, until it has them.
+type childEnds []*os.File
+
+// close closes them, so that the helper's end is heard.
+func (c *childEnds) close() {
+	for _, f := range *c {
+		f.Close()
+	}
+	*c = nil
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/needs"
 	"github.com/belay-run/belay/internal/workspace/protected"
 )
@@ -77,9 +78,9 @@ func isProtected(path string) bool {
 func (s *space) at(l belay.Level) *space {
 	switch l {
 	case belay.L2:
-		s.o.Disabled = []string{sandbox.LayerMounts, sandbox.LayerNet, sandbox.LayerIPC, sandbox.LayerUser}
+		s.o.Disabled = []string{boxinit.Mounts, boxinit.Net, boxinit.IPC, boxinit.User}
 	case belay.L1:
-		s.o.Disabled = []string{sandbox.LayerMounts, sandbox.LayerNet, sandbox.LayerIPC, sandbox.LayerUser, sandbox.LayerLandlock, sandbox.LayerSeccomp}
+		s.o.Disabled = []string{boxinit.Mounts, boxinit.Net, boxinit.IPC, boxinit.User, boxinit.Landlock, boxinit.Seccomp}
 	}
 	return s
 }
@@ -163,8 +164,8 @@ func (s *space) file(name, content string) string {
 func confined(t testing.TB) {
 	t.Helper()
 	m := sandbox.Probe()
-	needs.Facility(t, "userns", state(m.Layers, sandbox.LayerPID) == belay.LayerApplied && state(m.Layers, sandbox.LayerMounts) == belay.LayerApplied, "no namespaces")
-	needs.Facility(t, "landlock", state(m.Layers, sandbox.LayerLandlock) == belay.LayerApplied, "no Landlock")
+	needs.Facility(t, "userns", state(m.Layers, boxinit.PID) == belay.LayerApplied && state(m.Layers, boxinit.Mounts) == belay.LayerApplied, "no namespaces")
+	needs.Facility(t, "landlock", state(m.Layers, boxinit.Landlock) == belay.LayerApplied, "no Landlock")
 }
 
 func state(layers []belay.Layer, name string) string {

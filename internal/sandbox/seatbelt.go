@@ -30,13 +30,11 @@ func seatbeltOf(b belay.Boundary, o Options, scratch string) (s seatbelt, err er
 	if b.Name != belay.BoundaryReadOnly && b.Name != "" {
 		s.write = append(s.write, o.Workspace)
 	}
-	for _, w := range b.Write {
-		real, err := filepath.EvalSymlinks(w)
-		if err != nil {
-			return s, belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write what isn't there", b.Name).At(w).Wrap(err)
-		}
-		s.write = append(s.write, real)
+	more, err := writable(b)
+	if err != nil {
+		return s, err
 	}
+	s.write = append(s.write, more...)
 	s.read = []string{o.Workspace}
 	s.private = realOnes([]string{"/Users", "/home", "/root", o.Home})
 	s.hidden = realOnes(o.Hidden)
@@ -54,7 +52,7 @@ func seatbeltOf(b belay.Boundary, o Options, scratch string) (s seatbelt, err er
 	}
 	left := leftBy(b)
 	for _, n := range stubNames { // the missing ones too: a profile speaks of names
-		if full := filepath.Join(o.Workspace, n); o.Protected("/"+n) && !left(full) && !(filepath.Base(n) == ".git" && exists(filepath.Join(full, "HEAD"))) {
+		if full := filepath.Join(o.Workspace, n); o.Protected("/"+n) && !left(full) && !isRepository(full) {
 			s.guarded = append(s.guarded, full)
 		}
 	}

@@ -34,9 +34,9 @@ exec "$@"`
 // process.Hold.
 type seatbeltHold struct {
 	say, let *os.File
-	far      []*os.File // the gate's ends, until it has them
-	closed   string     // the file that the gate tries
-	scratch  string     // the program's own folder for temporary files
+	far      childEnds // the gate's
+	closed   string    // the file that the gate tries
+	scratch  string    // the program's own folder for temporary files
 	layers   []belay.Layer
 }
 
@@ -67,7 +67,7 @@ func (h *seatbeltHold) strap(cmd *exec.Cmd, exe, profile string) error {
 
 // Await waits until the gate says that the profile stands.
 func (h *seatbeltHold) Await(ctx context.Context) error {
-	h.closeChildEnds()
+	h.far.close()
 	stop := context.AfterFunc(ctx, func() { h.say.SetReadDeadline(past) }) //nolint:errcheck // a pipe has deadlines
 	defer stop()
 	said, err := bufio.NewReader(io.LimitReader(h.say, 64)).ReadString('\n')
@@ -97,7 +97,7 @@ func (h *seatbeltHold) Release() error {
 
 // Close gives back what the hold has.
 func (h *seatbeltHold) Close() error {
-	h.closeChildEnds()
+	h.far.close()
 	for _, f := range []*os.File{h.say, h.let} {
 		if f != nil {
 			f.Close()
@@ -111,11 +111,4 @@ func (h *seatbeltHold) Close() error {
 		closed = os.Remove(h.closed)
 	}
 	return errors.Join(gone, closed)
-}
-
-func (h *seatbeltHold) closeChildEnds() {
-	for _, f := range h.far {
-		f.Close()
-	}
-	h.far = nil
 }

@@ -10,6 +10,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/golden"
 	"github.com/belay-run/belay/internal/workspace/protected"
 )
@@ -87,7 +88,7 @@ func TestProfilesMeanWhatTheBoundarySays(t *testing.T) {
 		rules := rulesIn(t, text)
 		for _, p := range append(some.Draw(t, "paths"), slices.Concat(s.write, s.guarded, s.hidden, s.private)...) {
 			in := func(places []string) bool {
-				return slices.ContainsFunc(places, func(q string) bool { return within(p, q) })
+				return slices.ContainsFunc(places, func(q string) bool { return boxinit.Within(p, q) })
 			}
 			if got, want := allowed(rules, "file-write-data", p), in(s.write) && !in(s.guarded) && !in(s.hidden); got != want {
 				t.Fatalf("write %q: %v\n%s", p, got, text)
@@ -165,7 +166,7 @@ func allowed(rules []expr, op, path string) (yes bool) {
 			}
 		}
 		hits := len(filters) == 0 || slices.ContainsFunc(filters, func(f expr) bool {
-			return f.list[0].text == "literal" && path == f.list[1].text || f.list[0].text == "subpath" && within(path, f.list[1].text)
+			return f.list[0].text == "literal" && path == f.list[1].text || f.list[0].text == "subpath" && boxinit.Within(path, f.list[1].text)
 		})
 		if ops && hits && verdict != "version" {
 			yes = verdict == "allow"

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
 // maxSwept is how many entries of a folder that programs see are looked at for
@@ -44,7 +46,7 @@ func secretsIn(roots []string, secret func(path string, folder bool) bool, shown
 						}
 					case !secret(p[len(root):], false):
 					case e.Type()&fs.ModeSymlink != 0:
-						if real, err := filepath.EvalSymlinks(p); err == nil && slices.ContainsFunc(roots, func(r string) bool { return within(real, r) && real != r }) && regular(real) {
+						if real, err := filepath.EvalSymlinks(p); err == nil && slices.ContainsFunc(roots, func(r string) bool { return boxinit.Within(real, r) && real != r }) && regular(real) {
 							hide(real)
 						}
 					case e.Type().IsRegular() && holdsSecret(p):

@@ -1,9 +1,9 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 
@@ -20,14 +20,9 @@ var countsByNamespace = sync.OnceValue(func() bool {
 
 // atLeast holds the release of a kernel, as 6.1.0-rc3, against a version.
 func atLeast(release string, major, minor int) bool {
-	first, rest, _ := strings.Cut(release, ".")
-	second := rest
-	if end := strings.IndexFunc(rest, func(r rune) bool { return r < '0' || r > '9' }); end >= 0 {
-		second = rest[:end]
-	}
-	a, err := strconv.Atoi(first)
-	b, berr := strconv.Atoi(second)
-	return err == nil && berr == nil && (a > major || a == major && b >= minor)
+	var a, b int
+	n, _ := fmt.Sscanf(release, "%d.%d", &a, &b)
+	return n == 2 && (a > major || a == major && b >= minor)
 }
 
 // tasksOf counts the processes and threads of a user, as far as they can be seen.

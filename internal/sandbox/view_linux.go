@@ -1,6 +1,7 @@
 package sandbox
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"os/exec"
@@ -27,7 +28,7 @@ func privateFolders(home string) []string {
 		if p == "" || err != nil || serr != nil || !info.IsDir() || real == "/" {
 			continue
 		}
-		if !slices.ContainsFunc(all, func(a string) bool { return within(real, a) }) {
+		if !slices.ContainsFunc(all, func(a string) bool { return boxinit.Within(real, a) }) {
 			all = append(all, real)
 		}
 	}
@@ -40,7 +41,7 @@ var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/
 // profile is what a helper is to do for cmd. What h holds belongs to it.
 func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 	p := &boxinit.Profile{
-		Path: cmd.Path, Argv: cmd.Args, Dir: orElse(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
+		Path: cmd.Path, Argv: cmd.Args, Dir: cmp.Or(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
 		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]boxinit.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
 	}
 	if cmd.Env == nil {
@@ -54,20 +55,20 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 	}
 	look(p)
 	var err error
-	if !p.Try[LayerMounts] && !b.full() {
+	if !p.Try[boxinit.Mounts] && !b.full() {
 		if err := h.addTempDir(p); err != nil {
 			return nil, err
 		}
 	}
-	if p.Try[LayerCgroup] {
+	if p.Try[boxinit.Cgroup] {
 		if err = b.gather(p, h); err != nil {
 			return nil, err
 		}
 	}
-	if p.Limits.Processes > 0 && !p.Try[LayerCgroup] && !(p.Try[LayerUser] && countsByNamespace()) {
+	if p.Limits.Processes > 0 && !p.Try[boxinit.Cgroup] && !(p.Try[boxinit.User] && countsByNamespace()) {
 		p.Others = tasksOf(os.Geteuid())
 	}
-	if p.Try[LayerProtected] {
+	if p.Try[boxinit.Protected] {
 		h.stubs, err = b.guard(p)
 	}
 	return p, err
@@ -85,20 +86,17 @@ func (b *Box) gather(p *boxinit.Profile, h *Hold) (err error) {
 	if demanded(b.b.Limits) {
 		return belay.Errorf(belay.CodeNotConfined, "the group for the limits can't be made").Wrap(err)
 	}
-	i := slices.IndexFunc(h.intends, func(l belay.Layer) bool { return l.Name == LayerCgroup })
+	i := slices.IndexFunc(h.intends, func(l belay.Layer) bool { return l.Name == boxinit.Cgroup })
 	h.intends[i].State, h.intends[i].Detail = belay.LayerUnavailable, boxinit.Reason(err)
-	p.Try[LayerCgroup] = false
+	p.Try[boxinit.Cgroup] = false
 	return nil
 }
 
 // addTempDir gives a program a folder to write temporary files in, where it has no
 // view of its own. It is gone with the hold.
 func (h *Hold) addTempDir(p *boxinit.Profile) (err error) {
-	if h.scratch, err = os.MkdirTemp("", "belay-scratch-*"); err != nil {
-		return fmt.Errorf("folder for temporary files: %w", err)
-	}
-	if h.scratch, err = filepath.EvalSymlinks(h.scratch); err != nil {
-		return fmt.Errorf("folder for temporary files: %w", err)
+	if h.scratch, err = makeScratch(); err != nil {
+		return err
 	}
 	p.Writable = append(p.Writable, h.scratch)
 	p.Env = slices.DeleteFunc(slices.Clone(p.Env), func(e string) bool { return strings.HasPrefix(e, "TMPDIR=") || strings.HasPrefix(e, "HOME=") })
@@ -112,16 +110,11 @@ func (b *Box) files(p *boxinit.Profile) error {
 	if b.writes() {
 		p.Writable = append(p.Writable, b.o.Workspace)
 	}
-	for _, w := range b.b.Write {
-		real, err := filepath.EvalSymlinks(w)
-		if err != nil {
-			return belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write what isn't there", b.b.Name).At(w).Wrap(err)
-		}
-		if real == "/" {
-			return belay.Errorf(belay.CodeBadBoundary, "boundary %q lets write everything", b.b.Name).At(w).WithHint("boundary full is the one without walls")
-		}
-		p.Writable = append(p.Writable, real)
+	more, err := writable(b.b)
+	if err != nil {
+		return err
 	}
+	p.Writable = append(p.Writable, more...)
 	slices.Sort(p.Writable)
 	p.Writable = slices.Compact(p.Writable)
 	for _, r := range b.b.Read {
@@ -129,7 +122,7 @@ func (b *Box) files(p *boxinit.Profile) error {
 			p.Readable = append(p.Readable, real)
 		}
 	}
-	if b.o.Secret != nil && p.Try[LayerMounts] {
+	if b.o.Secret != nil && p.Try[boxinit.Mounts] {
 		p.Sealed = b.sealed(p)
 	}
 	p.Hidden = slices.Clone(b.o.Hidden)
@@ -157,7 +150,7 @@ func (b *Box) sealed(p *boxinit.Profile) []string {
 	roots := topmost(slices.Concat([]string{b.o.Workspace}, p.Writable, p.Readable))
 	shown := func(path string) bool {
 		return slices.ContainsFunc(p.Readable, func(r string) bool {
-			return within(path, r) && (b.o.Secret(r, false) || b.o.Secret(r, true))
+			return boxinit.Within(path, r) && (b.o.Secret(r, false) || b.o.Secret(r, true))
 		})
 	}
 	return secretsIn(roots, b.o.Secret, shown)
@@ -165,7 +158,7 @@ func (b *Box) sealed(p *boxinit.Profile) []string {
 
 // cache makes the folder that stands for the home's .cache.
 func (b *Box) cache(p *boxinit.Profile) error {
-	if b.o.Cache == "" || b.o.Home == "" || slices.ContainsFunc(p.Writable, func(w string) bool { return within(b.o.Home, w) }) {
+	if b.o.Cache == "" || b.o.Home == "" || slices.ContainsFunc(p.Writable, func(w string) bool { return boxinit.Within(b.o.Home, w) }) {
 		return nil
 	}
 	if err := os.MkdirAll(b.o.Cache, 0o700); err != nil {

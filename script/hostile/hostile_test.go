@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -184,8 +184,8 @@ func TestHostileQuota(t *testing.T) {
 		for _, f := range log {
 			var a event.SandboxApplied
 			if f.Type == "sandbox.applied" && json.Unmarshal(f.Data, &a) == nil {
-				held = a.Layers[sandbox.LayerCgroup] == "applied(v1 cpu memory pids)" || a.Layers[sandbox.LayerCgroup] == "applied(v2)"
-				t.Logf("%s: the layer is %s", user, a.Layers[sandbox.LayerCgroup])
+				held = a.Layers[boxinit.Cgroup] == "applied(v1 cpu memory pids)" || a.Layers[boxinit.Cgroup] == "applied(v2)"
+				t.Logf("%s: the layer is %s", user, a.Layers[boxinit.Cgroup])
 			}
 		}
 		if held && (end.CPU > 1000 || end.Throttled == 0) {

@@ -28,6 +28,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"github.com/belay-run/belay/internal/testkit/needs"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -325,6 +326,6 @@ func confined(t *testing.T) {
 // grouped reports whether who runs the test can make groups.
 func grouped() bool {
 	return slices.ContainsFunc(sandbox.Probe().Layers, func(l belay.Layer) bool {
-		return l.Name == sandbox.LayerCgroup && l.State == belay.LayerApplied
+		return l.Name == boxinit.Cgroup && l.State == belay.LayerApplied
 	})
 }

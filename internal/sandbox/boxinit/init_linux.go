@@ -1,7 +1,6 @@
 package boxinit
 
 import (
-	"errors"
 	"os"
 	"os/signal"
 	"runtime"
@@ -94,10 +93,7 @@ func leadsTerminal() bool {
 func (l *line) watch(gone chan<- struct{}, leases chan<- time.Duration) {
 	b := make([]byte, 32)
 	for {
-		n, err := unix.Read(l.fd, b)
-		if errors.Is(err, unix.EINTR) {
-			continue
-		}
+		n, err := l.read(b)
 		if err != nil || n <= 0 {
 			close(gone)
 			return
@@ -223,10 +219,9 @@ func (h *helper) pass(pid int, s syscall.Signal) {
 // where there is none.
 func (h *helper) everybody(pid int, s syscall.Signal) {
 	if os.Getpid() == 1 {
-		syscall.Kill(-1, s) //nolint:errcheck // nobody left is fine
-		return
+		pid = 1 // of minus one all are meant
 	}
-	syscall.Kill(-pid, s) //nolint:errcheck // as above
+	syscall.Kill(-pid, s) //nolint:errcheck // nobody left is fine
 }
 
 // end kills what is left. The first process of a namespace takes everybody

@@ -50,7 +50,7 @@ func help(profileFD, lineFD int) int {
 	}
 	h := &helper{p: p, line: l}
 	layers := h.apply()
-	if err := h.move(); err != nil {
+	if err := os.Chdir(p.Dir); err != nil { // in the view that the program will have
 		return l.broken("enter "+p.Dir, err)
 	}
 	if err := l.send(Message{Layers: layers}, h.proxy...); err != nil {
@@ -95,12 +95,17 @@ func (l *line) send(m Message, fds ...int) error {
 // is the end of the line.
 func (l *line) released() bool {
 	b := make([]byte, 1)
+	n, err := l.read(b)
+	return err == nil && n == 1 && b[0] == Release
+}
+
+// read reads what the runtime says next.
+func (l *line) read(b []byte) (int, error) {
 	for {
 		n, err := unix.Read(l.fd, b)
-		if errors.Is(err, unix.EINTR) {
-			continue
+		if err != unix.EINTR {
+			return n, err
 		}
-		return err == nil && n == 1 && b[0] == Release
 	}
 }
 
@@ -144,17 +149,14 @@ func (h *helper) apply() []Layer {
 		if !h.p.Try[s.name] {
 			continue
 		}
-		layers = append(layers, outcome(s.name, s.do))
+		l := Layer{Name: s.name, State: applied}
+		var err error
+		if l.Detail, err = s.do(); err != nil {
+			l.State, l.Detail = unavailable, Reason(err)
+		}
+		layers = append(layers, l)
 	}
 	return h.readBack(layers)
-}
-
-func outcome(name string, do func() (string, error)) Layer {
-	detail, err := do()
-	if err != nil {
-		return Layer{Name: name, State: unavailable, Detail: Reason(err)}
-	}
-	return Layer{Name: name, State: applied, Detail: detail}
 }
 
 // Reason is an error as a layer's detail: the system's name of it, and what was
@@ -203,6 +205,3 @@ func (h *helper) joinCgroups() (string, error) {
 func (h *helper) noNewPrivs() (string, error) {
 	return "", unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
 }
-
-// move enters the program's folder in the view that it will have.
-func (h *helper) move() error { return os.Chdir(h.p.Dir) }

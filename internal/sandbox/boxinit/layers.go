@@ -8,6 +8,7 @@
 package boxinit
 
 import (
+	"strings"
 	"syscall"
 	"time"
 )
@@ -15,21 +16,21 @@ import (
 // Name is the first argument that makes the binary a helper.
 const Name = "belay-sandbox"
 
-// Layers of a boundary.
+// Layers of a boundary, in the order they are applied.
 const (
-	Cgroup     = "cgroup"
-	User       = "user"
-	PID        = "pid"
-	IPC        = "ipc"
-	Net        = "net"
-	Mounts     = "mounts"
-	Proc       = "proc"
-	Protected  = "protected"
-	Landlock   = "landlock"
-	Caps       = "caps"
+	Cgroup     = "cgroup"    // limits of all processes together
+	User       = "user"      // a user namespace, where the runtime isn't root
+	PID        = "pid"       // sees and reaches its own processes only; all end with the first
+	IPC        = "ipc"       // its own shared memory, queues and host name
+	Net        = "net"       // its own network: a loopback and nothing else
+	Mounts     = "mounts"    // its own view of the files, read-only but for what is listed
+	Proc       = "proc"      // /proc shows its own processes, read-only
+	Protected  = "protected" // protected names of the workspace are read-only, the missing ones too
+	Landlock   = "landlock"  // file access by a list, as a second wall
+	Caps       = "caps"      // no capability, and none to be had
 	Privileges = "no_new_privs"
-	Seccomp    = "seccomp"
-	Rlimits    = "rlimits"
+	Seccomp    = "seccomp" // system calls that lead out
+	Rlimits    = "rlimits" // limits of each process
 )
 
 // Layer is one layer as it came out; as in belay.Layer.
@@ -73,4 +74,9 @@ type Ending struct {
 	Full   string         `json:"full,omitempty"`   // what its private folders have no more of: disk, inodes
 	CPU    time.Duration  `json:"cpu,omitempty"`    // of the program and what it waited for
 	Memory int64          `json:"memory,omitempty"` // bytes, the most that one process had
+}
+
+// Within reports whether a path is a folder or below it.
+func Within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
 }

@@ -92,12 +92,7 @@ func (h *helper) covered() error {
 
 // mayWrite reports whether a path is the program's to write.
 func (h *helper) mayWrite(path string) bool {
-	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return within(path, w) })
-}
-
-// within reports whether a path is a folder or below it.
-func within(path, dir string) bool {
-	return path == dir || dir == "/" || strings.HasPrefix(path, dir) && path[len(dir)] == '/'
+	return slices.ContainsFunc(slices.Concat(h.p.Writable, h.mine), func(w string) bool { return Within(path, w) })
 }
 
 // refused tries what only Landlock refuses.
