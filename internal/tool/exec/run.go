@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"path"
 	"path/filepath"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay/event"
@@ -117,8 +118,7 @@ func recorded(argv []string) []string {
 	left := maxRecorded
 	for i, arg := range argv {
 		if left -= event.TextLen(arg) + 3; left < 0 {
-			cut := append(append([]string(nil), argv[:i]...), event.CutText(arg, max(0, left+event.TextLen(arg)))+"…")
-			return cut
+			return append(slices.Clone(argv[:i]), event.CutText(arg, max(0, left+event.TextLen(arg)))+"…")
 		}
 	}
 	return argv

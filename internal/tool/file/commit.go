@@ -160,10 +160,7 @@ func (st *pendingSwap) takeBack(prefix string) error {
 		return errChanged // it was changed meanwhile
 	}
 	if !st.Was {
-		if err := st.p.step("take back"); err != nil {
-			return err
-		}
-		if err := st.p.dir.Remove(st.p.base); err != nil {
+		if err := st.p.do("take back", func() error { return st.p.dir.Remove(st.p.base) }); err != nil {
 			return err
 		}
 		return syncDir(st.p.dir)
@@ -172,10 +169,7 @@ func (st *pendingSwap) takeBack(prefix string) error {
 	if err != nil {
 		return err
 	}
-	if err := st.p.step("take back"); err != nil {
-		return err
-	}
-	if err := st.p.dir.Rename(temp, st.p.base); err != nil {
+	if err := st.p.do("take back", func() error { return st.p.dir.Rename(temp, st.p.base) }); err != nil {
 		st.p.drop(temp)
 		return err
 	}

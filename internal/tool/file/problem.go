@@ -52,11 +52,3 @@ func Problem(err error, name string) error {
 func escapes(err error) bool {
 	return err != nil && strings.Contains(err.Error(), "path escapes from parent")
 }
-
-// asMissing is err if it says that the file doesn't exist.
-func asMissing(err error) *tool.Error {
-	if e, ok := errors.AsType[*tool.Error](err); ok && e.Code == CodeNoSuchFile {
-		return e
-	}
-	return nil
-}

@@ -8,6 +8,7 @@ import (
 	"crypto/sha256"
 	_ "embed"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"hash"
 	"io"
@@ -45,7 +46,7 @@ func read(ctx context.Context, c tool.Call, in readArgs) (r tool.Result, err err
 		r, err = p.read(ctx, c, in)
 		return err
 	})
-	if e := asMissing(err); e != nil {
+	if e, ok := errors.AsType[*tool.Error](err); ok && e.Code == CodeNoSuchFile {
 		if name, cleanErr := Clean(Within(c.Root.Name(), in.Path)); cleanErr == nil {
 			e.Files = []event.FileSeen{{Path: name, Digest: Absent}}
 		}

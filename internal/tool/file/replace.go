@@ -83,20 +83,13 @@ func (p *place) turn(op string, do func() error) error {
 		if err := p.unchanged(); err != nil {
 			return err
 		}
-		if err := p.step(op); err != nil {
-			return err
-		}
-		return do()
+		return p.do(op, do)
 	})
 }
 
 // settle makes what was done to the place's name durable.
 func (p *place) settle(verb string) error {
-	err := p.step("sync folder")
-	if err == nil {
-		err = syncDir(p.dir)
-	}
-	if err != nil {
+	if err := p.do("sync folder", func() error { return syncDir(p.dir) }); err != nil {
 		return tool.Failf(tool.Lost, CodeUnknownEffect, "%s was %s, but the disk did not confirm it: %v", show(p.name), verb, err)
 	}
 	return nil
@@ -110,10 +103,7 @@ type made struct {
 
 func (p *place) makeFolders() error {
 	for _, name := range p.missing {
-		if err := p.step("make folder"); err != nil {
-			return err
-		}
-		err := p.dir.Mkdir(name, 0o777)
+		err := p.do("make folder", func() error { return p.dir.Mkdir(name, 0o777) })
 		switch {
 		case err == nil:
 			p.made = append(p.made, made{p.dir, name})
@@ -159,10 +149,11 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 		return err
 	}
 	defer f.Close()
-	if err := p.step("write"); err != nil {
+	err = p.do("write", func() error {
+		_, err := f.Write(content)
 		return err
-	}
-	if _, err := f.Write(content); err != nil {
+	})
+	if err != nil {
 		return err
 	}
 	if l.of != nil {
@@ -180,10 +171,7 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 			return err
 		}
 	}
-	if err := p.step("sync"); err != nil {
-		return err
-	}
-	if err := f.Sync(); err != nil {
+	if err := p.do("sync", f.Sync); err != nil {
 		return err
 	}
 	return f.Close()

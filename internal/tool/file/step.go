@@ -17,6 +17,14 @@ func (p *place) step(op string) error {
 	return p.steps(op + " " + p.name)
 }
 
+// do does an operation if it may happen.
+func (p *place) do(op string, f func() error) error {
+	if err := p.step(op); err != nil {
+		return err
+	}
+	return f()
+}
+
 func stepsOf(ctx context.Context) func(string) error {
 	f, _ := ctx.Value(stepKey{}).(func(string) error)
 	return f

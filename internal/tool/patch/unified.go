@@ -128,35 +128,28 @@ func (r *reader) gitFile() error {
 
 // extended reads a line of git's header; false when it is none.
 func (r *reader) extended(f *File) bool {
-	s := r.line()
-	key, rest := s, ""
-	for _, k := range [...]string{"old mode ", "new mode ", "new file mode ", "deleted file mode ", "rename from ", "rename to ",
-		"copy from ", "copy to ", "similarity index ", "dissimilarity index ", "index "} {
-		if strings.HasPrefix(s, k) {
-			key, rest = strings.TrimSpace(k), s[len(k):]
+	for _, key := range [...]string{"old mode", "new mode", "new file mode", "deleted file mode", "rename from", "rename to",
+		"copy from", "copy to", "similarity index", "dissimilarity index", "index"} {
+		rest, ok := strings.CutPrefix(r.line()+" ", key+" ")
+		if !ok {
+			continue
 		}
+		rest = strings.TrimSuffix(rest, " ")
+		switch key {
+		case "new mode":
+			f.Mode = rest
+		case "new file mode":
+			f.Old, f.Exec = "", strings.HasSuffix(rest, "755")
+		case "deleted file mode":
+			f.New = ""
+		case "copy from", "rename from":
+			f.Old, f.Copy = cleanName(fileName(rest)), f.Copy || key == "copy from"
+		case "rename to", "copy to":
+			f.New = cleanName(fileName(rest))
+		}
+		return true
 	}
-	switch key {
-	case "old mode":
-	case "new mode":
-		f.Mode = rest
-	case "new file mode":
-		f.Old, f.Exec = "", strings.HasSuffix(rest, "755")
-	case "deleted file mode":
-		f.New = ""
-	case "rename from":
-		f.Old = cleanName(fileName(rest))
-	case "rename to":
-		f.New = cleanName(fileName(rest))
-	case "copy from":
-		f.Old, f.Copy = cleanName(fileName(rest)), true
-	case "copy to":
-		f.New = cleanName(fileName(rest))
-	case "similarity index", "dissimilarity index", "index":
-	default:
-		return false
-	}
-	return true
+	return false
 }
 
 // gitNames takes the two names of "diff --git a/x b/x" apart. They may contain
