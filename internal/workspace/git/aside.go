@@ -4,6 +4,7 @@ package git
 
 import (
 	"crypto/rand"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,11 +103,5 @@ func restore(dir int, name string, known *item) bool {
 	}
 	f := os.NewFile(uintptr(fd), name)
 	_, err = f.Write(known.content)
-	if cerr := f.Chmod(os.FileMode(known.stamp.mode & 0o777)); err == nil {
-		err = cerr
-	}
-	if cerr := f.Close(); err == nil {
-		err = cerr
-	}
-	return err == nil
+	return errors.Join(err, f.Chmod(os.FileMode(known.stamp.mode&0o777)), f.Close()) == nil
 }

@@ -84,13 +84,18 @@ func (l *looking) repository(dir string) {
 	l.below(filepath.Join(dir, "modules"))
 }
 
-// files looks at each file of a folder.
-func (l *looking) files(repo, dir string, k kind) {
+// entriesOf are those of a folder; a link to one has none.
+func entriesOf(dir string) []os.DirEntry {
 	if stampOf(dir).kind() != unix.S_IFDIR {
-		return
+		return nil
 	}
 	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
+	return entries
+}
+
+// files looks at each file of a folder.
+func (l *looking) files(repo, dir string, k kind) {
+	for _, e := range entriesOf(dir) {
 		if !e.IsDir() && !(k == hook && (strings.HasSuffix(e.Name(), ".sample") || strings.Contains(e.Name(), asideMark))) {
 			l.item(repo, filepath.Join(dir, e.Name()), k)
 		}
@@ -99,11 +104,7 @@ func (l *looking) files(repo, dir string, k kind) {
 
 // below finds the git folders in a folder of another one.
 func (l *looking) below(dir string) {
-	if stampOf(dir).kind() != unix.S_IFDIR {
-		return
-	}
-	entries, _ := os.ReadDir(dir)
-	for _, e := range entries {
+	for _, e := range entriesOf(dir) {
 		switch at := filepath.Join(dir, e.Name()); {
 		case e.Type()&os.ModeSymlink != 0:
 			l.item(dir, at, link)

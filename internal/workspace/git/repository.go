@@ -83,10 +83,10 @@ func there(path string) bool {
 func (g Git) linked(ctx context.Context, top string) (*Repository, error) {
 	at := filepath.Join(top, ".git")
 	dir, err := pointer(at, "gitdir: ")
-	if err != nil || !isGitFolder(dir) {
-		return nil, unsafe(at, "it leads to no git folder")
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
 	}
-	if dir, err = filepath.EvalSymlinks(dir); err != nil {
+	if err != nil || !isGitFolder(dir) {
 		return nil, unsafe(at, "it leads to no git folder")
 	}
 	r := &Repository{Top: top, Dir: dir, Common: dir, git: g}
