@@ -280,10 +280,7 @@ func tidy() {
 // processes stays.
 func sweep(hs hierarchies) {
 	for _, at := range hs.at {
-		entries, err := os.ReadDir(filepath.Join(at, cgroupParent))
-		if err != nil {
-			continue
-		}
+		entries, _ := os.ReadDir(filepath.Join(at, cgroupParent))
 		for _, e := range entries {
 			f := strings.Split(e.Name(), "-")
 			if len(f) != 3 {

@@ -83,20 +83,14 @@ func (c *cgroup) usage() (e process.Evidence) {
 
 // first is the number that a file of a group is; 0 if there is none.
 func first(dir, name string) int64 {
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return 0
-	}
+	b, _ := os.ReadFile(filepath.Join(dir, name))
 	n, _ := strconv.ParseInt(strings.TrimSpace(string(b)), 10, 64)
 	return n
 }
 
 // line is the number behind a word in a file of a group; 0 if there is none.
 func line(dir, name, word string) int64 {
-	b, err := os.ReadFile(filepath.Join(dir, name))
-	if err != nil {
-		return 0
-	}
+	b, _ := os.ReadFile(filepath.Join(dir, name))
 	for l := range strings.Lines(string(b)) {
 		if f := strings.Fields(l); len(f) == 2 && f[0] == word {
 			n, _ := strconv.ParseInt(f[1], 10, 64)

@@ -99,10 +99,7 @@ var leaving sync.WaitGroup
 // workspace. Whoever begins calls it.
 func Clear() {
 	dir := lockFolder()
-	entries, err := os.ReadDir(dir)
-	if err != nil {
-		return // no program ran yet
-	}
+	entries, _ := os.ReadDir(dir) // it isn't there before the first program
 	for _, e := range entries {
 		if info, err := e.Info(); err != nil || !info.Mode().IsRegular() || info.Size() == 0 {
 			continue // nothing stands there
