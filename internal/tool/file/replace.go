@@ -162,11 +162,9 @@ func (p *place) writeTemp(temp string, content []byte, l look) error {
 				return err
 			}
 		}
-		if err := f.Chmod(l.of.Mode().Perm()); err != nil {
-			return err
-		}
+		l.perm, l.exact = l.of.Mode().Perm(), true
 	}
-	if l.of == nil && l.exact {
+	if l.exact {
 		if err := f.Chmod(l.perm); err != nil {
 			return err
 		}
