@@ -47,7 +47,7 @@ func TestASessionThatExistsTakesATitleAndKeepsItsFolder(t *testing.T) {
 			t.Errorf("%s: %d %s", dir, a.status, a.body)
 		}
 	}
-	if a := r.do("GET", "/v1/sessions/s1/events", owner, ""); a.status != http.StatusOK || !strings.Contains(string(a.body), "t5") || strings.Contains(string(a.body), "t6") {
+	if a := r.do("GET", "/v1/sessions/s1/events", owner, ""); a.status != http.StatusOK || !strings.Contains(string(a.body), `"t5"`) || strings.Contains(string(a.body), `"t6"`) {
 		t.Errorf("of what was refused there is something: %d %s", a.status, a.body)
 	}
 }

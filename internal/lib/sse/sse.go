@@ -89,8 +89,9 @@ func (r *Reader) Next() (Event, error) {
 
 // splitLines splits off lines without their ends. A line ends with its CR, so that
 // an event is complete before more comes; a LF behind it is dropped when it comes.
+// What was searched for an end isn't searched again when more of the line has come.
 func splitLines() bufio.SplitFunc {
-	afterCR := false
+	afterCR, searched := false, 0
 	return func(data []byte, _ bool) (advance int, line []byte, err error) {
 		if afterCR && len(data) > 0 {
 			afterCR = false
@@ -98,10 +99,12 @@ func splitLines() bufio.SplitFunc {
 				advance, data = 1, data[1:]
 			}
 		}
-		n := bytes.IndexAny(data, "\r\n")
+		n := bytes.IndexAny(data[searched:], "\r\n")
 		if n < 0 {
+			searched = len(data)
 			return advance, nil, nil // a last line without an end is none
 		}
+		n, searched = searched+n, 0
 		afterCR = data[n] == '\r'
 		return advance + n + 1, data[:n:n], nil
 	}
