@@ -80,7 +80,7 @@ func (p Player) Play(ctx context.Context, s *Scenario) (res Result, err error) {
 	}
 	seen, err := look(ctx, run, res.Took)
 	if err != nil {
-		res.Failures = []string{"what it left can't be read: " + err.Error()}
+		res.Failures = append([]string{"what it left can't be read: " + err.Error()}, run.hints(&Seen{})...)
 		return res, nil
 	}
 	for _, e := range s.Expect {
