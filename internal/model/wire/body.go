@@ -3,6 +3,8 @@ package wire
 import (
 	"errors"
 	"io"
+	"net"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -25,7 +27,10 @@ func (b *Body) Len() int64 {
 }
 
 // Reader reads the body from its start; any number may at once.
-func (b *Body) Reader() io.ReadCloser { return &bodyReader{rest: b.pieces} }
+func (b *Body) Reader() io.ReadCloser {
+	rest := net.Buffers(slices.Clone(b.pieces)) // reading takes them away
+	return io.NopCloser(&rest)
+}
 
 // Body is a request: what never changes in a conversation first, then the messages,
 // then what belongs to this request only. So the bytes of a request begin with
@@ -38,7 +43,7 @@ func (c *Prefixes) Body(r model.Request, dialect string, head func(model.Request
 	if err := errors.Join(err, merr, terr); err != nil {
 		return nil, err
 	}
-	b := &Body{}
+	b := &Body{pieces: make([][]byte, 0, len(msgs)+2)}
 	b.Add(first)
 	for _, p := range append(msgs, last) {
 		if len(b.pieces) == 1 && len(p) > 0 && p[0] == ',' && first[len(first)-1] == '[' {
@@ -50,38 +55,3 @@ func (c *Prefixes) Body(r model.Request, dialect string, head func(model.Request
 	}
 	return b, nil
 }
-
-type bodyReader struct {
-	rest [][]byte
-	at   int
-}
-
-func (r *bodyReader) Read(p []byte) (n int, err error) {
-	for n < len(p) && len(r.rest) > 0 {
-		k := copy(p[n:], r.rest[0][r.at:])
-		n, r.at = n+k, r.at+k
-		if r.at == len(r.rest[0]) {
-			r.rest, r.at = r.rest[1:], 0
-		}
-	}
-	if n == 0 && len(p) > 0 && len(r.rest) == 0 {
-		return 0, io.EOF
-	}
-	return n, nil
-}
-
-// WriteTo writes the pieces as they are.
-func (r *bodyReader) WriteTo(w io.Writer) (n int64, err error) {
-	for len(r.rest) > 0 {
-		k, err := w.Write(r.rest[0][r.at:])
-		n += int64(k)
-		if err != nil {
-			r.at += k
-			return n, err
-		}
-		r.rest, r.at = r.rest[1:], 0
-	}
-	return n, nil
-}
-
-func (*bodyReader) Close() error { return nil }

@@ -1,7 +1,7 @@
 package wire
 
 import (
-	"container/list"
+	"slices"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -10,8 +10,9 @@ import (
 
 // Prefixes keeps the encoded heads and messages of conversations, so that a request
 // encodes what is new only and begins with the very bytes of the one before it.
-// It is bounded by bytes over all conversations; what was dropped is encoded
-// again and comes out the same, because encoding follows from the message alone.
+// It is bounded by bytes over all conversations: when they are used up everything
+// is dropped, encoded again and comes out the same, because encoding follows from
+// the messages alone.
 //
 // A message is known by the place of its parts in memory: conversations share
 // their messages between requests and never change them. An entry holds on to
@@ -19,9 +20,8 @@ import (
 type Prefixes struct {
 	mu     sync.Mutex
 	budget int
-	size   int
-	order  *list.List // of *prefix, the one used last in front
-	byHead map[talk]*list.Element
+	size   int // bytes that were kept since everything was dropped
+	known  map[talk]*prefix
 }
 
 // talk names a conversation in a dialect: what one vendor's model is sent isn't
@@ -32,52 +32,59 @@ type talk struct {
 
 	model, system string
 	tools         *model.ToolDef
+	count         int // of tools
 }
 
 // prefix is one conversation's messages, encoded, or its head.
 type prefix struct {
-	talk  talk
-	busy  sync.Mutex // one request at a time encodes a conversation
-	parts []*belay.Part
-	ends  []int    // of each message, counted over all blocks
-	block [][]byte // grown at the end; bytes that were handed out never change
-	size  int
-
-	tools []model.ToolDef // of a head: held on to, so that their place stays theirs
+	busy     sync.Mutex // one request at a time encodes a conversation
+	messages []spoken
+	bytes    [][]byte // of each message; what was handed out never changes
 }
 
-// blockSize is how much is put together, so that long conversations are few pieces.
-const blockSize = 64 << 10
+// spoken tells messages apart.
+type spoken struct {
+	role  belay.Role
+	first *belay.Part
+}
+
+func spokenOf(m *belay.Message) spoken {
+	if len(m.Parts) == 0 {
+		return spoken{role: m.Role}
+	}
+	return spoken{m.Role, &m.Parts[0]}
+}
 
 // NewPrefixes keeps up to budget bytes.
 func NewPrefixes(budget int) *Prefixes {
-	return &Prefixes{budget: budget, order: list.New(), byHead: map[talk]*list.Element{}}
+	return &Prefixes{budget: budget, known: map[talk]*prefix{}}
 }
 
-// Encode returns the messages' encodings one after the other, those that are
-// kept as they are. add appends one message's encoding to dst; what it writes
-// follows from the dialect and the message alone.
+// Encode returns the encoding of each message, those that are kept as they are. add
+// appends one message's encoding to dst; what it writes follows from the dialect,
+// the message and those before it.
 func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []byte, m *belay.Message) ([]byte, error)) ([][]byte, error) {
-	if len(msgs) == 0 || len(msgs[0].Parts) == 0 {
-		return encodeAll(msgs, add)
+	if len(msgs) == 0 {
+		return nil, nil
 	}
-	p := c.take(talk{dialect: dialect, first: &msgs[0].Parts[0]})
-	p.busy.Lock()
+	p := c.take(talk{dialect: dialect, first: spokenOf(&msgs[0]).first})
 	defer p.busy.Unlock()
-	before := p.size
-	p.keep(msgs)
-	for i := len(p.parts); i < len(msgs); i++ {
-		if len(msgs[i].Parts) == 0 {
-			break
-		}
-		if err := p.add(&msgs[i], add); err != nil {
+	n := 0
+	for n < min(len(p.messages), len(msgs)) && p.messages[n] == spokenOf(&msgs[n]) {
+		n++
+	}
+	if n < len(p.messages) { // clipped: what follows is in memory that was handed out
+		p.messages, p.bytes = slices.Clip(p.messages[:n]), slices.Clip(p.bytes[:n])
+	}
+	for i := n; i < len(msgs); i++ {
+		b, err := add(nil, &msgs[i])
+		if err != nil {
 			return nil, err
 		}
+		p.messages, p.bytes = append(p.messages, spokenOf(&msgs[i])), append(p.bytes, b)
+		c.grown(len(b))
 	}
-	out := append([][]byte(nil), p.block...)
-	rest, err := encodeAll(msgs[len(p.parts):], add)
-	c.grown(p, before)
-	return append(out, rest...), err
+	return slices.Clip(p.bytes), nil
 }
 
 // Head returns the encoding of what requests begin with, the one that is kept
@@ -89,113 +96,39 @@ func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Reque
 	if len(r.Tools) == 0 {
 		return encode(of)
 	}
-	p := c.take(talk{dialect: dialect, model: r.Model, system: r.System, tools: &r.Tools[0]})
-	p.busy.Lock()
+	p := c.take(talk{dialect: dialect, model: r.Model, system: r.System, tools: &r.Tools[0], count: len(r.Tools)})
 	defer p.busy.Unlock()
-	if len(p.block) > 0 && len(p.tools) == len(r.Tools) {
-		return p.block[0], nil
-	}
-	head, err := encode(of)
-	if err != nil {
-		return nil, err
-	}
-	before := p.size
-	p.tools, p.block, p.size = r.Tools, [][]byte{head}, len(head)
-	c.grown(p, before)
-	return head, nil
-}
-
-func encodeAll(msgs []belay.Message, add func([]byte, *belay.Message) ([]byte, error)) ([][]byte, error) {
-	var b []byte
-	var err error
-	for i := range msgs {
-		if b, err = add(b, &msgs[i]); err != nil {
+	if len(p.bytes) == 0 {
+		head, err := encode(of)
+		if err != nil {
 			return nil, err
 		}
+		p.bytes = [][]byte{head}
+		c.grown(len(head))
 	}
-	if len(b) == 0 {
-		return nil, nil
-	}
-	return [][]byte{b}, nil
+	return p.bytes[0], nil
 }
 
-// take finds or makes the entry of a conversation.
+// take finds or makes the entry of a conversation, which is its caller's until it
+// isn't busy any more.
 func (c *Prefixes) take(t talk) *prefix {
 	c.mu.Lock()
-	defer c.mu.Unlock()
-	if el := c.byHead[t]; el != nil {
-		c.order.MoveToFront(el)
-		return el.Value.(*prefix)
+	p := c.known[t]
+	if p == nil {
+		p = &prefix{}
+		c.known[t] = p
 	}
-	p := &prefix{talk: t}
-	c.byHead[t] = c.order.PushFront(p)
+	c.mu.Unlock()
+	p.busy.Lock()
 	return p
 }
 
-// grown counts what an entry gained and drops the ones not used for longest.
-func (c *Prefixes) grown(p *prefix, before int) {
+// grown counts what is kept, and drops everything when it is too much.
+func (c *Prefixes) grown(n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if el := c.byHead[p.talk]; el == nil || el.Value.(*prefix) != p {
-		return // dropped meanwhile
+	if c.size += n; c.size > c.budget {
+		c.size = 0
+		clear(c.known)
 	}
-	c.size += p.size - before
-	for c.size > c.budget && c.order.Len() > 0 {
-		old := c.order.Back()
-		o := old.Value.(*prefix)
-		if o != p && !o.busy.TryLock() {
-			break // in use: the next request drops it
-		}
-		c.order.Remove(old)
-		delete(c.byHead, o.talk)
-		c.size -= o.size
-		if o != p {
-			o.busy.Unlock()
-		}
-	}
-}
-
-// keep drops what isn't the beginning of msgs any more.
-func (p *prefix) keep(msgs []belay.Message) {
-	n := 0
-	for n < len(p.parts) && n < len(msgs) && len(msgs[n].Parts) > 0 && p.parts[n] == &msgs[n].Parts[0] {
-		n++
-	}
-	if n == len(p.parts) {
-		return
-	}
-	p.parts = p.parts[:n]
-	p.ends = p.ends[:n]
-	size := 0
-	if n > 0 {
-		size = p.ends[n-1]
-	}
-	at := 0
-	for i, b := range p.block {
-		if at+len(b) >= size {
-			// What follows would be overwritten in memory that was handed out.
-			p.block[i] = append([]byte(nil), b[:size-at]...)
-			p.block = p.block[:i+1]
-			break
-		}
-		at += len(b)
-	}
-	p.size = size
-}
-
-func (p *prefix) add(m *belay.Message, add func([]byte, *belay.Message) ([]byte, error)) error {
-	n := len(p.block)
-	if n == 0 || len(p.block[n-1]) >= blockSize {
-		p.block = append(p.block, nil)
-		n++
-	}
-	b, err := add(p.block[n-1], m)
-	if err != nil {
-		return err
-	}
-	p.size += len(b) - len(p.block[n-1])
-	p.block[n-1] = b
-	p.parts = append(p.parts, &m.Parts[0])
-	p.ends = append(p.ends, p.size)
-	return nil
 }
