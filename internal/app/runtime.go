@@ -42,6 +42,8 @@ type Runtime struct {
 	Now        func() time.Time
 	Tokens     *auth.Tokens // of the whole process
 	Peers      Peers        // the channels that follow
+	Principal  string       // the person whose process this is; empty: it serves many
+	Close      func() error // gives everything back; nil: the maker does
 }
 
 // Scheduler decides when sessions run.
@@ -72,13 +74,13 @@ func (local) Done(context.Context, *Call, Outcome) error           { return nil 
 
 // Local is the runtime of a process that serves one person, for use cases that change
 // nothing: an engine and workspaces are its maker's to add.
-func Local(st store.Store, now func() time.Time) Runtime {
-	return Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: local{}, Recorder: local{}, Now: now}
+func Local(st store.Store, principal string, now func() time.Time) *Runtime {
+	return &Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: local{}, Recorder: local{}, Principal: principal, Now: now}
 }
 
-// CallOf is a use case that the person at a terminal asks for.
-func (r *Runtime) CallOf(principal, command string) *Call {
-	return &Call{Runtime: r, By: auth.Person(principal), Command: command}
+// Call is a use case that the person whose process this is asks for.
+func (r *Runtime) Call(name string) *Call {
+	return &Call{Runtime: r, By: auth.Person(r.Principal), Command: name}
 }
 
 // Outcome is how a command ended.

@@ -73,7 +73,7 @@ func (c *apiCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		}
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no command or read %q", term.Line(c.Name)).WithHint("%s", match.Hint(c.Name, names, "belay api lists them"))
 	}
-	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		var out any
 		var err error
 		if cmd != nil {
@@ -92,7 +92,7 @@ func (c *apiCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 }
 
 // perform does a command with the body that was given.
-func (c *apiCmd) perform(ctx context.Context, a *command.Program, r *command.Runtime, cmd *app.Command) (any, error) {
+func (c *apiCmd) perform(ctx context.Context, a *command.Program, r *app.Runtime, cmd *app.Command) (any, error) {
 	body := []byte("{}")
 	switch {
 	case len(c.With) > 1:
@@ -112,7 +112,7 @@ func (c *apiCmd) perform(ctx context.Context, a *command.Program, r *command.Run
 }
 
 // look answers a read for the parameters that were given.
-func (c *apiCmd) look(ctx context.Context, r *command.Runtime, row *app.Read) (any, error) {
+func (c *apiCmd) look(ctx context.Context, r *app.Runtime, row *app.Read) (any, error) {
 	q := app.Query{Values: url.Values{}}
 	for _, kv := range c.With {
 		name, value, ok := strings.Cut(kv, "=")

@@ -21,6 +21,7 @@ import (
 	"github.com/alecthomas/kong"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/command"
@@ -41,7 +42,7 @@ func do(ctx context.Context, a *command.Program, node any, path string) (int, er
 	case command.Keeper:
 		return a.Keeping(ctx, func(db store.Admin) (int, error) { return c.Keep(ctx, a, db) })
 	case command.Orderer:
-		return a.Ordering(ctx, func(r *command.Runtime) (int, error) { return c.Order(ctx, a, r) })
+		return a.Ordering(ctx, func(r *app.Runtime) (int, error) { return c.Order(ctx, a, r) })
 	}
 	return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", path).WithHint("%s --help", path)
 }
@@ -135,7 +136,7 @@ func usage(err error) error {
 
 // build is what this build has.
 func build(sys Sys) command.Build {
-	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: newHost, Confined: confined}
+	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: func(a *command.Program) command.Host { return newHost(a) }, Confined: confined}
 }
 
 func confined(a *command.Program) command.Confinement {

@@ -9,16 +9,15 @@ import (
 	"errors"
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
-	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -55,11 +54,12 @@ type Host struct {
 	c Config
 
 	mu      sync.Mutex
-	places  map[string]*Place // the workspaces that were read: use At
-	here    *Place            // the one that was entered last: use Current
-	opened  store.Store       // the open store
+	places  map[string]*app.Place // the workspaces that were read: use At
+	here    *app.Place            // the one that was entered last: use Current
+	opened  store.Store           // the open store
+	perform *effect.Performers    // of the runtime
 	bookMu  sync.Mutex
-	trusted *config.TrustBook // as it was read: use Book
+	trusted *config.TrustBook // as it was read: use book
 	origin  map[string]string // of worktrees: the workspace they were made of
 	hosts   config.Hosts
 }
@@ -73,13 +73,6 @@ func (h *Host) Models() *providers.Providers { return h.c.Models }
 // Keeper keeps whole workspaces as they are.
 func (h *Host) Keeper() history.Snapshots { return h.c.Keeper }
 
-// Place is a workspace as this process works in it: what counts there, and the
-// tools that are made of it.
-type Place struct {
-	*config.Workspace
-	Tools *tool.Set
-}
-
 // Input is what a workspace is read with.
 func (h *Host) Input(ws string) config.Input {
 	specs := make([]belay.ToolSpec, len(h.c.Tools))
@@ -89,7 +82,7 @@ func (h *Host) Input(ws string) config.Input {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return config.Input{
-		Env: h.c.Env, Workspace: ws, Origin: h.origin[ws], Tools: specs, Secrets: h.c.Models.Secrets, Hosts: &h.hosts, Now: h.c.Now, Trust: h.Book,
+		Env: h.c.Env, Workspace: ws, Origin: h.origin[ws], Tools: specs, Secrets: h.c.Models.Secrets, Hosts: &h.hosts, Now: h.c.Now, Trust: h.book,
 		Usable: func(w *config.Workspace, s belay.Settings) error {
 			_, err := h.c.Models.Provider(w, s)
 			return err
@@ -99,17 +92,17 @@ func (h *Host) Input(ws string) config.Input {
 }
 
 // furnish makes the tools of a workspace.
-func (h *Host) furnish(w *config.Workspace) (*Place, error) {
+func (h *Host) furnish(w *config.Workspace) (*app.Place, error) {
 	all, err := w.Commands()
 	if err != nil {
 		return nil, err
 	}
 	set, err := tool.NewSet(slices.Concat(h.c.Tools, declaredTools(all, h.c.Env.Vars))...)
-	return &Place{w, set}, err
+	return &app.Place{Workspace: w, Tools: set}, err
 }
 
 // At reads a workspace, once per process: a run is decided by what was there.
-func (h *Host) At(ctx context.Context, ws string) (*Place, error) {
+func (h *Host) At(ctx context.Context, ws string) (*app.Place, error) {
 	h.mu.Lock()
 	p := h.places[ws]
 	h.mu.Unlock()
@@ -123,18 +116,18 @@ func (h *Host) At(ctx context.Context, ws string) (*Place, error) {
 	return p, err
 }
 
-func (h *Host) keep(ws string, p *Place) {
+func (h *Host) keep(ws string, p *app.Place) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	if h.places == nil {
-		h.places = map[string]*Place{}
+		h.places = map[string]*app.Place{}
 	}
 	h.places[ws] = p
 }
 
 // Again reads a workspace's settings and rules again, and what is trusted. Its
 // tools and providers stay what they were.
-func (h *Host) Again(ctx context.Context, ws string) (*Place, error) {
+func (h *Host) Again(ctx context.Context, ws string) (*app.Place, error) {
 	h.forgetTrust()
 	h.mu.Lock()
 	p := h.places[ws]
@@ -142,14 +135,14 @@ func (h *Host) Again(ctx context.Context, ws string) (*Place, error) {
 	if p == nil {
 		return h.At(ctx, ws)
 	}
-	p = &Place{p.Again(ctx, h.Input(ws)), p.Tools}
+	p = &app.Place{Workspace: p.Again(ctx, h.Input(ws)), Tools: p.Tools}
 	h.keep(ws, p)
 	return p, nil
 }
 
 // Enter makes a workspace the one that this process works in, and says which files
 // of tools are ignored.
-func (h *Host) Enter(ctx context.Context, ws string) (*Place, error) {
+func (h *Host) Enter(ctx context.Context, ws string) (*app.Place, error) {
 	p, err := h.At(ctx, ws)
 	if err != nil {
 		return nil, err
@@ -159,14 +152,14 @@ func (h *Host) Enter(ctx context.Context, ws string) (*Place, error) {
 	return p, nil
 }
 
-func (h *Host) settle(p *Place) {
+func (h *Host) settle(p *app.Place) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	h.here = p
 }
 
 // Current is the workspace that was entered last; nil: none was.
-func (h *Host) Current() *Place {
+func (h *Host) Current() *app.Place {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.here
@@ -193,18 +186,9 @@ func (h *Host) TrustAsOrigin(worktree, ws string) {
 	h.origin[worktree] = ws
 }
 
-// InRepository is trustAsOrigin for a session that exists.
-func (h *Host) InRepository(s *session.State) {
-	if t := s.Worktree; t != nil {
-		if inside, err := filepath.Rel(t.Path, s.Workspace); err == nil {
-			h.TrustAsOrigin(s.Workspace, filepath.Join(t.Repository, inside))
-		}
-	}
-}
-
-// Book is what is trusted in the store, read once per process; nothing, if there
+// book is what is trusted in the store, read once per process; nothing, if there
 // is no store yet.
-func (h *Host) Book(ctx context.Context) (*config.TrustBook, error) {
+func (h *Host) book(ctx context.Context) (*config.TrustBook, error) {
 	h.bookMu.Lock()
 	defer h.bookMu.Unlock()
 	if h.trusted != nil {
@@ -235,7 +219,7 @@ func (h *Host) forgetTrust() {
 
 // Layers lays the settings of a new session over each other, and says what of
 // files doesn't count.
-func (h *Host) Layers(p *Place, g config.Given) (*config.Layers, error) {
+func (h *Host) Layers(p *app.Place, g config.Given) (*config.Layers, error) {
 	l, err := p.Layers(g)
 	if err == nil {
 		h.c.Say(l.Ignored())
@@ -244,7 +228,7 @@ func (h *Host) Layers(p *Place, g config.Given) (*config.Layers, error) {
 }
 
 // Fresh are the settings of a new session.
-func (h *Host) Fresh(p *Place, g config.Given) (config.Settings, error) {
+func (h *Host) Fresh(p *app.Place, g config.Given) (config.Settings, error) {
 	l, err := h.Layers(p, g)
 	if err != nil {
 		return config.Settings{}, err
@@ -264,15 +248,15 @@ func (h *Host) RulesOf(w *config.Workspace) (*config.Rules, error) {
 
 // instruct puts a workspace's instructions into rules and records which they are
 // and which were left out.
-func (r *Runtime) instruct(ctx context.Context, p *Place, rules *thread.Rules) error {
+func (h *Host) instruct(ctx context.Context, p *app.Place, rules *thread.Rules) error {
 	all, omitted := p.Instructions()
 	for _, o := range omitted {
 		rules.LeftOut = append(rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: o.Name, Reason: o.Reason})
 	}
 	var text strings.Builder
 	for _, i := range all {
-		clean := r.Scrub([]byte(i.Text))
-		ref, err := r.Store.Put(ctx, clean, "text/markdown")
+		clean := h.c.Models.Secrets.Bytes([]byte(i.Text))
+		ref, err := h.opened.Put(ctx, clean, "text/markdown")
 		if err != nil {
 			return err
 		}

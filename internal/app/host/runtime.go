@@ -40,19 +40,6 @@ func (h *Host) Open(ctx context.Context, make bool) (store.Store, error) {
 	return st, err
 }
 
-// Runtime is what drives sessions in this process.
-type Runtime struct {
-	app.Runtime
-	Perform *effect.Performers
-	Scrub   func([]byte) []byte
-	host    *Host
-}
-
-// Call is a use case that the person at this terminal asks for.
-func (r *Runtime) Call(name string) *app.Call {
-	return r.CallOf(r.host.c.Principal, name)
-}
-
 // set is the tools where no workspace says otherwise.
 func (h *Host) set() (*tool.Set, error) {
 	if p := h.Current(); p != nil { // made already; a schema takes its time to read
@@ -75,15 +62,15 @@ func (h *Host) argsKey() ([]byte, error) {
 }
 
 // Reader is a runtime without an engine: use cases that change nothing take it.
-func (h *Host) Reader(st store.Store) *Runtime {
-	r := &Runtime{host: h, Runtime: app.Local(st, h.c.Now)}
-	r.Workspaces = &Workspaces{runtime: r}
+func (h *Host) Reader(st store.Store) *app.Runtime {
+	r := app.Local(st, h.c.Principal, h.c.Now)
+	r.Workspaces = &Workspaces{host: h}
 	return r
 }
 
 // Runtime wires an engine onto a store. show gets what flows between facts; it may
 // be nil.
-func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*Runtime, error) {
+func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, error) {
 	set, err := h.set()
 	if err != nil {
 		return nil, err
@@ -101,9 +88,10 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*Runtime, error)
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: h.c.Now, Point: h.c.Point})
+	h.opened, h.perform = st, p
 	r := h.Reader(st)
-	r.Perform, r.Scrub = p, secrets.Bytes
-	r.Engine, r.Workspaces = e, &Workspaces{runtime: r, set: set}
+	r.Engine, r.Attachable, r.Workspaces = e, p.Attachable, &Workspaces{host: h, set: set}
+	r.Close = func() error { return errors.Join(p.Close(), st.Close()) }
 	return r, err
 }
 
@@ -128,56 +116,33 @@ func (h *Host) files() *config.Workspace {
 	return nil
 }
 
-// Close gives everything back.
-func (r *Runtime) Close() error { return errors.Join(r.Perform.Close(), r.Store.Close()) }
-
-// Rules are what a turn is decided by, kept as content.
-func (r *Runtime) Rules(ctx context.Context, c config.Settings, ws string) (belay.Ref, error) {
-	p, err := r.host.At(ctx, ws)
-	if err != nil {
-		return belay.Ref{}, err
-	}
-	d, err := r.Draft(p, r.host.c.Principal, c)
-	if err != nil {
-		return belay.Ref{}, err
-	}
-	return r.KeepRules(ctx, c, d)
-}
-
-// KeepRules completes a draft and keeps it as content.
-func (r *Runtime) KeepRules(ctx context.Context, c config.Settings, d Draft) (belay.Ref, error) {
-	if d.under.Raw != nil {
-		if _, err := r.Store.Put(ctx, d.under.Raw, "application/json"); err != nil {
+// KeepRules completes a draft and keeps it as content of the runtime's store.
+func (h *Host) KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error) {
+	if d.Under.Raw != nil {
+		if _, err := h.opened.Put(ctx, d.Under.Raw, "application/json"); err != nil {
 			return belay.Ref{}, err
 		}
 	}
 	if c.Instructions != "none" {
-		if err := r.instruct(ctx, d.place, d.Rules); err != nil {
+		if err := h.instruct(ctx, d.Place, d.Rules); err != nil {
 			return belay.Ref{}, err
 		}
 	}
-	return r.Perform.KeepRules(ctx, d.Rules)
-}
-
-// Draft is what a turn is to be decided by, and what it was made under.
-type Draft struct {
-	Rules *thread.Rules
-	under *config.Rules
-	place *Place
+	return h.perform.KeepRules(ctx, d.Rules)
 }
 
 // Draft returns what a turn's rules say of tools and allowances, under the rules that
 // count in a workspace. by is who gives the allowances. The set is not kept yet.
-func (r *Runtime) Draft(p *Place, by string, c config.Settings) (Draft, error) {
-	under, err := r.host.RulesOf(p.Workspace)
+func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, error) {
+	under, err := h.RulesOf(p.Workspace)
 	if err != nil {
-		return Draft{}, err
+		return app.Draft{}, err
 	}
 	if err := under.Permit(c.Settings, ""); err != nil {
-		return Draft{}, err
+		return app.Draft{}, err
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: p.Tools.Choose(c.Tools), System: SystemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: r.host.c.Boundary(),
-		UntrustedWorkspace: under.Untrusted, Home: r.host.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: r.host.c.Models.Routes(p.Workspace, c.Settings)}
+	rules := &thread.Rules{Settings: c.Settings, Tools: p.Tools.Choose(c.Tools), System: SystemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
+		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings)}
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)
 	}
@@ -185,7 +150,7 @@ func (r *Runtime) Draft(p *Place, by string, c config.Settings) (Draft, error) {
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
 	}
-	return Draft{rules, under, p}, nil
+	return app.Draft{Rules: rules, Under: under, Place: p}, nil
 }
 
 // askOutput tells the model of the output that the turn asks for: not every

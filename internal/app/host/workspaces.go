@@ -33,10 +33,10 @@ type Workspaces struct {
 	fresh together[belay.Settings] // of new sessions
 	kept  together[belay.Ref]      // rules
 
-	runtime *Runtime
-	set     *tool.Set
-	own     string   // the workspace where none is named
-	roots   []string // folders that sessions may work in
+	host  *Host
+	set   *tool.Set
+	own   string   // the workspace where none is named
+	roots []string // folders that sessions may work in
 }
 
 var _ app.Workspaces = (*Workspaces)(nil)
@@ -46,10 +46,10 @@ var _ app.Workspaces = (*Workspaces)(nil)
 func (w *Workspaces) WorkIn(own string, roots []string) { w.own, w.roots = own, roots }
 
 // look reads what counts in a workspace now.
-func (w *Workspaces) look(ctx context.Context, ws string) (*Place, error) {
-	p, err := w.runtime.host.Again(ctx, ws)
+func (w *Workspaces) look(ctx context.Context, ws string) (*app.Place, error) {
+	p, err := w.host.Again(ctx, ws)
 	if err == nil {
-		w.runtime.host.settle(p)
+		w.host.settle(p)
 	}
 	return p, err
 }
@@ -76,7 +76,7 @@ func (w *Workspaces) Workspace(_ context.Context, dir string) (string, error) {
 	if !slices.ContainsFunc(w.roots, func(root string) bool { return config.Within(root, ws) }) {
 		return "", outside
 	}
-	store, err := w.runtime.host.c.StoreDir()
+	store, err := w.host.c.StoreDir()
 	if err != nil {
 		return "", err
 	}
@@ -117,10 +117,10 @@ func (w *Workspaces) newSession(ctx context.Context, ws string, given config.Giv
 	if err != nil {
 		return belay.Settings{}, err
 	}
-	got, err := w.runtime.host.Fresh(p, given)
+	got, err := w.host.Fresh(p, given)
 	if err == nil {
 		got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
-		err = w.runtime.host.Keepable(ctx, ws, got)
+		err = w.host.Keepable(ctx, ws, got)
 	}
 	return got.Settings, settingError(err)
 }
@@ -143,19 +143,18 @@ func (w *Workspaces) rules(ctx context.Context, by, ws string, s belay.Settings)
 		return belay.Ref{}, err
 	}
 	c := config.Settings{Settings: s}
-	d, err := w.runtime.Draft(p, by, c)
+	d, err := w.host.Draft(p, by, c)
 	if err != nil {
 		return belay.Ref{}, settingError(err)
 	}
-	return w.runtime.KeepRules(ctx, c, d)
+	return w.host.KeepRules(ctx, c, d)
 }
 
 // MayChange reports whether a session may change its workspace, which is made ready.
 func (w *Workspaces) MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	w.runtime.host.InRepository(s)
-	if err := w.runtime.host.RestoreWorktree(ctx, s); err != nil {
+	if err := w.host.RestoreWorktree(ctx, s); err != nil {
 		return false, err
 	}
 	if _, err := config.CheckWorkspace(s.Workspace); err != nil {
@@ -165,7 +164,7 @@ func (w *Workspaces) MayChange(ctx context.Context, s *session.State, more []pol
 	if err != nil {
 		return false, err
 	}
-	d, err := w.runtime.Draft(p, w.runtime.host.c.Principal, config.Settings{Settings: s.Settings})
+	d, err := w.host.Draft(p, w.host.c.Principal, config.Settings{Settings: s.Settings})
 	if err != nil {
 		return false, err
 	}
@@ -191,7 +190,7 @@ func (w *Workspaces) Ground(ctx context.Context, ws string) (*app.Ground, error)
 	if err != nil {
 		return nil, err
 	}
-	return w.runtime.host.Ground(p), nil
+	return w.host.Ground(p), nil
 }
 
 // Root is the workspace's repository, or itself.
@@ -202,7 +201,7 @@ func (w *Workspaces) Root(ws string) string { return config.RepositoryOf(ws) }
 func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	h := w.runtime.host
+	h := w.host
 	if _, err := h.c.Env.Catalog(); err != nil {
 		return nil, err
 	}
@@ -210,7 +209,7 @@ func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
 	h.mu.Lock()
 	used := slices.Sorted(maps.Keys(h.places))
 	h.mu.Unlock()
-	places := map[string]*Place{}
+	places := map[string]*app.Place{}
 	for _, ws := range used {
 		c := config.Resolve(ctx, h.Input(ws))
 		if err := c.Check(); err != nil {
@@ -233,7 +232,7 @@ func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
 }
 
 // RestoreWorktree makes a session's worktree again when its folder has gone; one
-// that was removed stays so.
+// that was removed stays so. What is trusted in its repository is trusted there.
 func (h *Host) RestoreWorktree(ctx context.Context, s *session.State) error {
 	t := s.Worktree
 	if t == nil {
@@ -241,6 +240,9 @@ func (h *Host) RestoreWorktree(ctx context.Context, s *session.State) error {
 	}
 	if t.Removed {
 		return belay.Errorf(belay.CodeWorkspace, "the session's worktree was removed").At(t.Path).WithHint("belay run in %s; what was committed is on branch %s", t.Repository, t.Branch)
+	}
+	if inside, err := filepath.Rel(t.Path, s.Workspace); err == nil {
+		h.TrustAsOrigin(s.Workspace, filepath.Join(t.Repository, inside))
 	}
 	if _, err := os.Lstat(t.Path); err == nil {
 		return nil
@@ -262,20 +264,20 @@ func (w *Workspaces) Planner(ws string) (history.Planner, error) {
 	if err != nil {
 		return history.Planner{}, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", files.Reason(err)).At(ws).WithHint("the workspace must be there to take back what was done to it")
 	}
-	h := w.runtime.host
+	h := w.host
 	return history.Planner{Root: root, Dir: ws, Keeper: h.c.Keeper, Secrets: h.c.Models.Secrets}, nil
 }
 
 // RemoveWorktree takes a session's worktree away.
 func (w *Workspaces) RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error) {
-	return git.Git{Environ: w.runtime.host.c.Env.Vars}.RemoveWorktree(ctx, t, force)
+	return git.Git{Environ: w.host.c.Env.Vars}.RemoveWorktree(ctx, t, force)
 }
 
 // Ground is what calls in a workspace are judged on. It says which rules don't count.
-func (h *Host) Ground(p *Place) *app.Ground {
+func (h *Host) Ground(p *app.Place) *app.Ground {
 	return &app.Ground{Workspace: p.Path(), Home: h.c.Env.Get("HOME"), Tools: p.Tools, Shadowed: p.Shadowed(), Level: h.c.Boundary().Level,
 		Rules: p.RulesWith(h.c.Say)}
 }
 
 // Secrets are the registered secrets.
-func (w *Workspaces) Secrets() *secret.Scrubber { return w.runtime.host.c.Models.Secrets }
+func (w *Workspaces) Secrets() *secret.Scrubber { return w.host.c.Models.Secrets }

@@ -29,7 +29,7 @@ type (
 	}
 	// Orderer brings commands to sessions of the store that is there.
 	Orderer interface {
-		Order(ctx context.Context, a *Program, r *Runtime) (exit int, err error)
+		Order(ctx context.Context, a *Program, r *app.Runtime) (exit int, err error)
 	}
 )
 
@@ -45,7 +45,7 @@ func (a *Program) Reading(ctx context.Context, f func(store.Store) (int, error))
 
 // Ordering makes the runtime of the store that is there for as long as f brings
 // commands to sessions.
-func (a *Program) Ordering(ctx context.Context, f func(*Runtime) (int, error)) (int, error) {
+func (a *Program) Ordering(ctx context.Context, f func(*app.Runtime) (int, error)) (int, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
@@ -59,7 +59,7 @@ func (a *Program) Ordering(ctx context.Context, f func(*Runtime) (int, error)) (
 }
 
 // Tell prints the result of a command for a thread. what is said of a success.
-func (a *Program) Tell(ctx context.Context, r *Runtime, res *app.Result, what string) (int, error) {
+func (a *Program) Tell(ctx context.Context, r *app.Runtime, res *app.Result, what string) (int, error) {
 	t := Outcome{Session: res.Session, Result: what, Pending: res.Status == app.Accepted}
 	if res.Writer != nil {
 		t.Writer = res.Writer.Session
@@ -87,7 +87,7 @@ type Outcome struct {
 }
 
 // accepted says the outcome of a command for another process's session.
-func (a *Program) accepted(ctx context.Context, r *Runtime, to belay.StreamID, t Outcome) error {
+func (a *Program) accepted(ctx context.Context, r *app.Runtime, to belay.StreamID, t Outcome) error {
 	owner, err := r.Store.OwnerOf(ctx, t.Session)
 	if err != nil {
 		return err

@@ -5,9 +5,13 @@ import (
 	"fmt"
 	"slices"
 
-	"github.com/belay-run/belay/internal/app/host"
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/store"
 )
 
 func (a *Program) placeFromEnv() {
@@ -31,7 +35,7 @@ func (a *Program) Environment() config.Env { return config.Env{Vars: a.Environ, 
 
 // EnterHere enters the workspace of this command, or none where there is none: a
 // command that needs one reports it.
-func (a *Program) EnterHere(ctx context.Context) (*host.Place, error) {
+func (a *Program) EnterHere(ctx context.Context) (*app.Place, error) {
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		ws = ""
@@ -54,12 +58,6 @@ func (a *Program) SayIgnored(all []config.Ignored) {
 	}
 }
 
-// Place is a workspace as this process works in it.
-type Place = host.Place
-
-// Runtime is what drives sessions in this process.
-type Runtime = host.Runtime
-
 // CheckedWorkspace is the workspace, apart from the store.
 func (a *Program) CheckedWorkspace() (string, error) {
 	ws, err := a.WorkspaceDir()
@@ -74,7 +72,7 @@ func (a *Program) CheckedWorkspace() (string, error) {
 }
 
 // PlaceHere enters this workspace.
-func (a *Program) PlaceHere(ctx context.Context) (*Place, error) {
+func (a *Program) PlaceHere(ctx context.Context) (*app.Place, error) {
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		return nil, err
@@ -83,9 +81,58 @@ func (a *Program) PlaceHere(ctx context.Context) (*Place, error) {
 }
 
 // EnterChecked enters the workspace, apart from the store.
-func (a *Program) EnterChecked(ctx context.Context) (ws string, p *Place, err error) {
+func (a *Program) EnterChecked(ctx context.Context) (ws string, p *app.Place, err error) {
 	if ws, err = a.CheckedWorkspace(); err == nil {
 		p, err = a.Enter(ctx, ws)
 	}
 	return ws, p, err
+}
+
+// Host is this process's side of the store: what drives its sessions, and the
+// workspaces that it works in.
+type Host interface {
+	Workspaces
+	// Open opens the store; make reports whether it may be made.
+	Open(ctx context.Context, make bool) (store.Store, error)
+	// Reader is a runtime without an engine: use cases that change nothing take it.
+	Reader(st store.Store) *app.Runtime
+	// Runtime wires an engine onto a store. show gets what flows between facts; it
+	// may be nil.
+	Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, error)
+	// Models are the providers of models, and the catalogue.
+	Models() *providers.Providers
+	// Draft returns what a turn is decided by, under the rules that count in a
+	// workspace. by is the person who gives the allowances.
+	Draft(p *app.Place, by string, c config.Settings) (app.Draft, error)
+	// KeepRules completes a draft and keeps it as content of the runtime's store.
+	KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error)
+	// RestoreWorktree makes a session's worktree again when its folder has gone; one
+	// that was removed stays so. What is trusted in its repository is trusted there.
+	RestoreWorktree(ctx context.Context, s *app.SessionState) error
+}
+
+// Workspaces are those that this process works in.
+type Workspaces interface {
+	// At reads a workspace, once per process: a run is decided by what was there.
+	At(ctx context.Context, workspace string) (*app.Place, error)
+	// Again reads a workspace's settings and rules again, and what is trusted.
+	Again(ctx context.Context, workspace string) (*app.Place, error)
+	// Enter makes a workspace the one that this process works in.
+	Enter(ctx context.Context, workspace string) (*app.Place, error)
+	// Input is what a workspace is read with.
+	Input(workspace string) config.Input
+	// Layers lays the settings of a new session over each other.
+	Layers(p *app.Place, g config.Given) (*config.Layers, error)
+	// Fresh are the settings of a new session.
+	Fresh(p *app.Place, g config.Given) (config.Settings, error)
+	// RulesOf are the rules that count in a workspace.
+	RulesOf(w *config.Workspace) (*config.Rules, error)
+	// Ground is what calls in a workspace are judged on.
+	Ground(p *app.Place) *app.Ground
+	// Keepable refuses a workspace that a session's settings want kept and that can't
+	// be.
+	Keepable(ctx context.Context, workspace string, c config.Settings) error
+	// TrustAsOrigin records that a workspace is a worktree of another: what is trusted
+	// there is trusted here, as long as its content is the same.
+	TrustAsOrigin(worktree, workspace string)
 }

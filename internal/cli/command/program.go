@@ -11,7 +11,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/eval"
@@ -47,7 +46,7 @@ type Build struct {
 	Commands []app.Command
 	Reads    []app.Read
 	HasStore func(dir string) bool
-	NewHost  func(*Program) *host.Host
+	NewHost  func(*Program) Host
 	Confined func(*Program) Confinement
 }
 
@@ -62,9 +61,9 @@ type Confinement interface {
 type Program struct {
 	Sys
 	Location
-	*host.Host // made when the command line is known
-	Build      Build
-	Kong       *kong.Kong // the grammar
+	Host  // made when the command line is known
+	Build Build
+	Kong  *kong.Kong // the grammar
 
 	said   []string // of what doesn't count
 	Serves bool     // it is a tenant of a server
@@ -86,7 +85,7 @@ func (a *Program) Explained(err error) *belay.Error { return a.Explain(err, a.Se
 func (a *Program) TakePlace(g *Flags) {
 	a.Location, a.JSON = g.Location, g.JSON
 	a.placeFromEnv()
-	a.Host = a.NewHost()
+	a.Host = a.Build.NewHost(a)
 	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
 		a.StoreFlag = " --store " + a.Environment().Abs(a.Store)
 	}
@@ -107,9 +106,6 @@ func (a *Program) Order(session belay.SessionID, to belay.StreamID, c belay.Comm
 	return belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: a.Principal(), Time: a.Now().UTC(),
 		Session: session, Stream: to, Command: c}
 }
-
-// NewHost makes this process's side of the store that the command line names.
-func (a *Program) NewHost() *host.Host { return a.Build.NewHost(a) }
 
 // Secrets removes secret values from everything that leaves: the environment's
 // secrets from the start, keys as they are loaded.

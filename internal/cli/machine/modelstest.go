@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -113,7 +114,7 @@ func try(ctx context.Context, e *term.Env, p model.Provider, name string) (t tri
 }
 
 // judge lists what works, each finding after those that it depends on.
-func judge(a *command.Program, at *command.Place, c config.Settings, t trial) []finding {
+func judge(a *command.Program, at *app.Place, c config.Settings, t trial) []finding {
 	where := c.BaseURL
 	if s, err := at.Service(c.Provider); err == nil && where == "" {
 		where = s.Base
@@ -150,7 +151,7 @@ func judge(a *command.Program, at *command.Place, c config.Settings, t trial) []
 }
 
 // unanswered is what doesn't work when no answer came, and what to do.
-func unanswered(at *command.Place, c config.Settings, err error) (name, try string) {
+func unanswered(at *app.Place, c config.Settings, err error) (name, try string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "reachable", "is the server up, and does it load the model? try again"
 	}

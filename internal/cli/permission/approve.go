@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -85,7 +86,7 @@ func (c *AnswerCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 // respond sends an answer to the thread that asked, wherever it is driven. With
 // edits the call is changed first.
 func respond(ctx context.Context, a *command.Program, id string, c approvals.RespondAction, edits bool) (int, error) {
-	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		if err := view.Catchup(ctx, r.Store); err != nil {
 			return 0, err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -24,7 +25,7 @@ func (f ruleFiles) read(a *command.Program) (rulefile.Instead, error) {
 
 // rulesHere are the files to look at: those that were named, or all that count
 // in this workspace, which is also returned.
-func rulesHere(ctx context.Context, a *command.Program, files []string, as policies.Tier) (*rulefile.Layers, *command.Place, error) {
+func rulesHere(ctx context.Context, a *command.Program, files []string, as policies.Tier) (*rulefile.Layers, *app.Place, error) {
 	p, err := a.PlaceHere(ctx)
 	if err != nil {
 		return nil, nil, err

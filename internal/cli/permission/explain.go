@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -86,7 +87,7 @@ func (c *policyExplainCmd) explain(ctx context.Context, a *command.Program) (*ex
 }
 
 // question is the call that the flags describe.
-func (c *policyExplainCmd) question(a *command.Program, p *command.Place) (policies.Question, error) {
+func (c *policyExplainCmd) question(a *command.Program, p *app.Place) (policies.Question, error) {
 	q := policies.Question{Tool: c.Tool, Args: c.Args, Tools: p.Tools.Specs(), Mode: belay.Mode(c.Mode), Agent: c.Agent, Allow: c.Allow, By: a.Principal(), Level: c.Level, Boundary: c.Boundary, Alone: c.Alone, Shell: exec.OfSession()}
 	for _, t := range c.Taint {
 		kind, origin, _ := strings.Cut(t, ":")

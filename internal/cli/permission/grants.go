@@ -90,7 +90,7 @@ type grantsRevokeCmd struct {
 	Message string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *grantsRevokeCmd) Order(ctx context.Context, a *command.Program, r *command.Runtime) (int, error) {
+func (c *grantsRevokeCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	all, err := grantsIn(ctx, r.Call("list_grants"), "")
 	if err != nil {
 		return 0, err

@@ -132,7 +132,7 @@ func revoke(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error
 }
 
 func (c *TrustCmd) list(ctx context.Context, a *command.Program) (int, error) {
-	book, err := a.Book(ctx)
+	book, err := a.Input("").Trust(ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -255,7 +255,7 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	a, ws := s.a, s.ws
 	b := &command.Program{Sys: a.Sys, Build: a.Build, Location: command.Location{Store: a.Store, Workspace: ws}, WrapProvider: a.WrapProvider, Extra: a.Extra, Serves: true, Tenant: tenant}
 	b.JSON = true // no person is there to be asked
-	b.Host = b.NewHost()
+	b.Host = b.Build.NewHost(b)
 	st, err := b.Open(ctx, false)
 	if err != nil {
 		return server.TenantConfig{}, err
@@ -278,7 +278,7 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	s.mu.Lock()
 	s.open = append(s.open, w)
 	s.mu.Unlock()
-	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Perform.Attachable, Workspaces: w,
+	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w,
 		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, view.Projector{Store: followed, Words: true})}}}
 	if db, ok := st.(store.Admin); ok {
 		t.Retain = (&storage.Retainer{DB: db, Now: a.Now}).Round

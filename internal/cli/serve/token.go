@@ -47,7 +47,7 @@ type tokenShown struct {
 // is set.
 func aboutTokens(a *command.Program, name string, make bool) (*app.Call, error) {
 	all, err := a.ServerTokens(make)
-	return (&app.Runtime{Tokens: all, Now: a.Now}).CallOf(a.Principal(), name), err
+	return (&app.Runtime{Tokens: all, Principal: a.Principal(), Now: a.Now}).Call(name), err
 }
 
 func (c *tokenCreateCmd) Run(ctx context.Context, a *command.Program) (int, error) {

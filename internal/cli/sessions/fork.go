@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -25,7 +26,7 @@ type forked struct {
 	Title   string          `json:"title"`
 }
 
-func (c *ForkCmd) Order(ctx context.Context, a *command.Program, r *command.Runtime) (int, error) {
+func (c *ForkCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	id, err := a.SessionID(ctx, r.Store, c.ID, c.ID == "")
 	if err != nil {
 		return 0, err

@@ -62,7 +62,7 @@ func (c *UnarchiveCmd) Run(ctx context.Context, a *command.Program) (int, error)
 // label brings sessions a command about their place in lists. All are found
 // before the first is changed.
 func label(ctx context.Context, a *command.Program, names []string, in sessions.LabelSession, done string) (int, error) {
-	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		var ids []belay.SessionID
 		for _, name := range names {
 			s, err := app.FindSession(ctx, r.Store, name)

@@ -136,7 +136,7 @@ func (c *processWriteCmd) Run(ctx context.Context, a *command.Program) (int, err
 	case text != "":
 		text += "\n"
 	}
-	return toProcess(ctx, a, c.ID, "written", func(r *command.Runtime, at belay.IDs) (*app.Result, error) {
+	return toProcess(ctx, a, c.ID, "written", func(r *app.Runtime, at belay.IDs) (*app.Result, error) {
 		return processes.Write(ctx, r.Call("write_process_stdin"), &processes.WriteProcessStdin{Session: at.Session, Process: at.Process, Input: text, End: c.EOF})
 	})
 }
@@ -150,14 +150,14 @@ type processKillCmd struct {
 }
 
 func (c *processKillCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	return toProcess(ctx, a, c.ID, "asked to end", func(r *command.Runtime, at belay.IDs) (*app.Result, error) {
+	return toProcess(ctx, a, c.ID, "asked to end", func(r *app.Runtime, at belay.IDs) (*app.Result, error) {
 		return processes.Terminate(ctx, r.Call("terminate_process"), &processes.TerminateProcess{Session: at.Session, Process: at.Process, Reason: c.Message})
 	})
 }
 
 // toProcess finds a program, gives it what f gives, and prints what came of it.
-func toProcess(ctx context.Context, a *command.Program, id, what string, f func(*command.Runtime, belay.IDs) (*app.Result, error)) (int, error) {
-	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+func toProcess(ctx context.Context, a *command.Program, id, what string, f func(*app.Runtime, belay.IDs) (*app.Result, error)) (int, error) {
+	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		o, err := processes.OpenOutput(ctx, r.Call("read_process_output"), "", belay.ProcessID(id))
 		if err != nil {
 			return 0, err

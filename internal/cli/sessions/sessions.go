@@ -143,7 +143,7 @@ type InterruptCmd struct {
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-func (c *InterruptCmd) Order(ctx context.Context, a *command.Program, r *command.Runtime) (int, error) {
+func (c *InterruptCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
 	}

@@ -71,7 +71,7 @@ type worktreeRemoveCmd struct {
 	Force bool   `help:"Also when it holds changes that are in no commit: they are lost."`
 }
 
-func (c *worktreeRemoveCmd) Order(ctx context.Context, a *command.Program, r *command.Runtime) (int, error) {
+func (c *worktreeRemoveCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	id, err := a.SessionID(ctx, r.Store, c.ID, false)
 	if err != nil {
 		return 0, err
@@ -97,7 +97,7 @@ func (c *worktreeRemoveCmd) Order(ctx context.Context, a *command.Program, r *co
 
 // removeWorktree removes a session's worktree and records it. A session that is
 // driven keeps its worktree.
-func removeWorktree(ctx context.Context, a *command.Program, r *command.Runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
+func removeWorktree(ctx context.Context, a *command.Program, r *app.Runtime, id belay.SessionID, force bool) (t belay.Worktree, kept bool, err error) {
 	s, err := app.StateOf(ctx, r.Store, id)
 	if err != nil {
 		return t, false, err

@@ -186,7 +186,7 @@ func (c *queueReorderCmd) Run(ctx context.Context, a *command.Program) (int, err
 // updateQueue does a use case about the waiting turns of a session. what is said of a
 // success.
 func updateQueue(ctx context.Context, a *command.Program, session, name, what string, do func(*app.Call, *queueView) (*app.Result, error)) (int, error) {
-	return a.Ordering(ctx, func(r *command.Runtime) (int, error) {
+	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		have, err := loadQueue(ctx, a, r.Store, session)
 		if err != nil {
 			return 0, err

@@ -46,7 +46,7 @@ func queueingText(q belay.Queueing) string {
 	return s
 }
 
-func (c *queueSetCmd) Order(ctx context.Context, a *command.Program, r *command.Runtime) (int, error) {
+func (c *queueSetCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	have, err := loadQueue(ctx, a, r.Store, c.ID)
 	if err != nil {
 		return 0, err

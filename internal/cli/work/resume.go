@@ -47,7 +47,7 @@ func (c *ResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
-func openSession(ctx context.Context, a *command.Program, id string, last, driven bool) (*turnRun, *app.SessionState, *command.Place, error) {
+func openSession(ctx context.Context, a *command.Program, id string, last, driven bool) (*turnRun, *app.SessionState, *app.Place, error) {
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return nil, nil, nil, err
@@ -56,10 +56,9 @@ func openSession(ctx context.Context, a *command.Program, id string, last, drive
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	var p *command.Place
+	var p *app.Place
 	s, err := w.find(ctx, id, last, driven)
 	if err == nil {
-		a.InRepository(s)
 		p, err = a.Enter(ctx, s.Workspace)
 	}
 	if err != nil {
@@ -252,5 +251,5 @@ func (w *turnRun) nextRules(ctx context.Context, c config.Settings, before belay
 			c.Schema = r.Output
 		}
 	}
-	return w.Rules(ctx, c, w.workspace)
+	return w.rules(ctx, c)
 }

@@ -71,7 +71,7 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 }
 
 // given is the task, if the model can take it.
-func given(a *command.Program, c *RunCmd, p *command.Place, settings config.Settings) (Task, error) {
+func given(a *command.Program, c *RunCmd, p *app.Place, settings config.Settings) (Task, error) {
 	t, err := task(a, c.Text, c.Sources, p.Path())
 	if err != nil {
 		return t, err

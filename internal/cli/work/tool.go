@@ -11,7 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/app/host"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -60,7 +60,7 @@ func (c *toolListCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	})
 }
 
-func describeTool(p *host.Place, s belay.ToolSpec) described {
+func describeTool(p *app.Place, s belay.ToolSpec) described {
 	d := described{ToolSpec: s, Groups: tool.GroupsOf(s)}
 	declared, _ := p.Commands() // there are tools, so they could be read
 	if i := slices.IndexFunc(declared, func(c manifest.Command) bool { return c.Spec.Name == s.Name }); i >= 0 {
@@ -180,7 +180,7 @@ func (c *toolCallCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 }
 
 // settings are those of a new session, but for who answers and what ends it.
-func (c *toolCallCmd) settings(a *command.Program, p *command.Place) (config.Settings, error) {
+func (c *toolCallCmd) settings(a *command.Program, p *app.Place) (config.Settings, error) {
 	g := c.Given()
 	if g.Get("script") != "" || g.Get("provider") != "" || g.Get("completion") != "" {
 		return config.Settings{}, belay.Errorf(belay.CodeUsage, "a tool call takes no --script, --provider or --completion").At("belay tool call").WithHint("leave them out")
@@ -237,7 +237,7 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Sett
 	if err := w.Engine.Settle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
 		return err
 	}
-	rules, err := w.Rules(ctx, c, ws)
+	rules, err := w.rules(ctx, c)
 	if err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 
 // turnRun is one turn of a session that this process sees through.
 type turnRun struct {
-	*command.Runtime
+	*app.Runtime
 	a         *command.Program
 	session   belay.SessionID
 	thread    belay.ThreadID
@@ -71,7 +71,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
-	create := belay.CreateSession{Workspace: ws, Title: string(w.Scrub([]byte(title))), Settings: c.Settings}
+	create := belay.CreateSession{Workspace: ws, Title: string(w.a.Secrets().Bytes([]byte(title))), Settings: c.Settings}
 	if !apart {
 		if begun, err := w.found(ctx, create, c, t); begun || err != nil {
 			return err
@@ -93,7 +93,7 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 		return err
 	}
 	before = append(before, w.a.Order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
-	rules, err := w.KeepRules(ctx, c, draft)
+	rules, err := w.a.KeepRules(ctx, c, draft)
 	if err != nil {
 		return err
 	}
@@ -107,11 +107,11 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 	if err != nil {
 		return false, err
 	}
-	d, err := w.Draft(p, w.a.Principal(), c)
+	d, err := w.a.Draft(p, w.a.Principal(), c)
 	if err != nil {
 		return false, err
 	}
-	ref, err := w.KeepRules(ctx, c, d)
+	ref, err := w.a.KeepRules(ctx, c, d)
 	if err != nil {
 		return false, err
 	}
@@ -141,9 +141,22 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 	return true, nil
 }
 
+// rules are what a turn in the workspace is decided by, kept as content.
+func (w *turnRun) rules(ctx context.Context, c config.Settings) (belay.Ref, error) {
+	p, err := w.a.At(ctx, w.workspace)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	d, err := w.a.Draft(p, w.a.Principal(), c)
+	if err != nil {
+		return belay.Ref{}, err
+	}
+	return w.a.KeepRules(ctx, c, d)
+}
+
 // submit puts a task into the inbox of a session that there is.
 func (w *turnRun) submit(ctx context.Context, c config.Settings, t Task) error {
-	rules, err := w.Rules(ctx, c, w.workspace)
+	rules, err := w.rules(ctx, c)
 	if err != nil {
 		return err
 	}
@@ -175,7 +188,7 @@ const maxInline = 4 << 10
 // content is a task without secrets: in a blob when it is long, and what is
 // attached always. What isn't text is kept as it is.
 func (w *turnRun) content(ctx context.Context, t Task) (belay.Content, error) {
-	clean := w.Scrub([]byte(t.Text))
+	clean := w.a.Secrets().Bytes([]byte(t.Text))
 	c := belay.Content{Text: string(clean)}
 	if len(clean) > maxInline {
 		ref, err := w.Store.Put(ctx, clean, "text/plain")
@@ -187,13 +200,13 @@ func (w *turnRun) content(ctx context.Context, t Task) (belay.Content, error) {
 	for _, f := range t.Attached {
 		b := f.Content
 		if f.IsText() {
-			b = w.Scrub(b)
+			b = w.a.Secrets().Bytes(b)
 		}
 		ref, err := w.Store.Put(ctx, b, f.Media)
 		if err != nil {
 			return c, err
 		}
-		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.Scrub([]byte(f.Name))), maxName), Ref: ref})
+		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.a.Secrets().Bytes([]byte(f.Name))), maxName), Ref: ref})
 	}
 	return c, nil
 }

@@ -8,7 +8,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/store"
@@ -19,14 +18,14 @@ import (
 // this process becomes its owner, and the session the workspace's writer if its
 // rules allow changes and no other session is one. The thread, if there
 // is one, has the allowances that were given by answers. The draft is what it went by.
-func (w *turnRun) claim(ctx context.Context, c config.Settings, t *app.ThreadState) (use belay.WorkspaceUse, d host.Draft, err error) {
+func (w *turnRun) claim(ctx context.Context, c config.Settings, t *app.ThreadState) (use belay.WorkspaceUse, d app.Draft, err error) {
 	epoch, release, err := w.Engine.Own(ctx, w.session)
 	if err != nil {
 		return use, d, err
 	}
 	p, err := w.a.Again(ctx, w.workspace) // it may have waited for another process
 	if err == nil {
-		d, err = w.Draft(p, w.a.Principal(), c)
+		d, err = w.a.Draft(p, w.a.Principal(), c)
 	}
 	if err != nil {
 		return use, d, errors.Join(err, release())
