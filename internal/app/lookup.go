@@ -1,6 +1,7 @@
 package app
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -82,10 +83,8 @@ func (r *Call) MayWiden(ctx context.Context, c SettingsInput, s *session.State) 
 
 // Task is a task of a session that there is.
 func (r *Runtime) Task(ctx context.Context, sid belay.SessionID, tid belay.TaskID) (*task.State, error) {
-	for _, err := range []error{input.Named("sessionId", string(sid)), input.Named("taskId", string(tid))} {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(input.Named("sessionId", string(sid)), input.Named("taskId", string(tid))); err != nil {
+		return nil, err
 	}
 	d, _, _, err := engine.Load(ctx, r.Store, tid.Stream())
 	if err != nil {

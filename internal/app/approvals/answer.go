@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"slices"
@@ -157,10 +158,8 @@ func (in *RespondAction) blame(r *app.Call, err error) error {
 }
 
 func (in *RespondAction) check() error {
-	for _, err := range []error{input.Named("actionId", string(in.Action)), input.Text("message", in.Message, app.MaxSaid)} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(input.Named("actionId", string(in.Action)), input.Text("message", in.Message, app.MaxSaid)); err != nil {
+		return err
 	}
 	switch in.Decision {
 	case "allow", "deny", "answer":

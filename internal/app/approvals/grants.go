@@ -1,6 +1,7 @@
 package approvals
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -84,10 +85,8 @@ type RevokeGrant struct {
 // Revoke takes back what a person allowed. Told again it finds the stream
 // also when the grant is gone.
 func Revoke(ctx context.Context, r *app.Call, in *RevokeGrant) (*app.Result, error) {
-	for _, err := range []error{input.Named("grantId", string(in.Grant)), input.Text("reason", in.Reason, app.MaxReason)} {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(input.Named("grantId", string(in.Grant)), input.Text("reason", in.Reason, app.MaxReason)); err != nil {
+		return nil, err
 	}
 	s, err := r.Known(ctx, in.Session)
 	if err != nil {

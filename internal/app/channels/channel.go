@@ -50,10 +50,8 @@ type ChannelTold struct {
 }
 
 func (in *ReconnectChannel) check() error {
-	for _, err := range []error{input.ID("channelId", in.Channel), input.ID("sessionId", string(in.Session)), input.Text("nativeProtocol", in.Protocol, 40), input.Text("resumeToken", in.Resume, 200)} {
-		if err != nil {
-			return err
-		}
+	if err := cmp.Or(input.ID("channelId", in.Channel), input.ID("sessionId", string(in.Session)), input.Text("nativeProtocol", in.Protocol, 40), input.Text("resumeToken", in.Resume, 200)); err != nil {
+		return err
 	}
 	of := func(field, s string, all []string) error {
 		if s == "" || slices.Contains(all, s) {

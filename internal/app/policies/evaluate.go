@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -45,10 +46,8 @@ type PermissionShown struct {
 }
 
 func evaluatePermission(ctx context.Context, r *app.Call, in *EvaluatePermission) (*PermissionShown, error) {
-	for _, err := range []error{input.ID("threadId", string(in.Thread)), input.Text("tool", in.Tool, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10)} {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(input.ID("threadId", string(in.Thread)), input.Text("tool", in.Tool, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10)); err != nil {
+		return nil, err
 	}
 	switch {
 	case in.Session != "" && in.Workspace != "":

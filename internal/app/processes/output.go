@@ -126,10 +126,8 @@ type OutputShown struct {
 const MaxOutput = 1 << 20
 
 func readProcessOutput(ctx context.Context, c *app.Call, in *ReadProcessOutput) (*OutputShown, error) {
-	for _, err := range []error{input.Named("processId", string(in.Process)), input.ID("sessionId", string(in.Session))} {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(input.Named("processId", string(in.Process)), input.ID("sessionId", string(in.Session))); err != nil {
+		return nil, err
 	}
 	if in.Bytes < 0 || in.Bytes > MaxOutput {
 		return nil, input.At("bytes", belay.Errorf(belay.CodeBadCommand, "%d bytes can't be read at once", in.Bytes).WithHint("leave it out for as many as can be: %d", MaxOutput))

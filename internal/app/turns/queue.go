@@ -26,12 +26,7 @@ func Promote(ctx context.Context, r *app.Call, in *PromoteQueuedTurn) (*app.Resu
 	if in.Position < 0 {
 		return nil, input.At("position", belay.Errorf(belay.CodeBadCommand, "places count from 1").WithHint("leave it out for the front"))
 	}
-	th, err := steered(ctx, r, in.Session, in.Thread, in.Turn, "")
-	if err != nil {
-		return nil, err
-	}
-	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.PromoteTurn{Turn: in.Turn, Position: in.Position})
-	return app.With(told, err, th.Thread, in.Turn)
+	return toThread(ctx, r, in.Session, in.Thread, in.Turn, "", belay.PromoteTurn{Turn: in.Turn, Position: in.Position})
 }
 
 // ReorderQueuedTurns is what reorder_queued_turns takes.
@@ -51,15 +46,11 @@ func Reorder(ctx context.Context, r *app.Call, in *ReorderQueuedTurns) (*app.Res
 			return nil, err
 		}
 	}
-	th, err := steered(ctx, r, in.Session, in.Thread, "", "")
-	if err != nil {
-		return nil, err
-	}
-	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.ReorderTurns{Order: in.Turns})
+	told, err := toThread(ctx, r, in.Session, in.Thread, "", "", belay.ReorderTurns{Order: in.Turns})
 	if belay.CodeOf(err) == belay.CodeConflict {
 		err = queueError("queuedTurnIds", err)
 	}
-	return app.With(told, err, th.Thread, "")
+	return told, err
 }
 
 // ConfigureQueue is what configure_queue takes. What is left out is the default.
@@ -85,12 +76,7 @@ func Configure(ctx context.Context, r *app.Call, in *ConfigureQueue) (*app.Resul
 	if err := q.Check(); err != nil {
 		return nil, queueError("", err)
 	}
-	th, err := steered(ctx, r, in.Session, in.Thread, "", "")
-	if err != nil {
-		return nil, err
-	}
-	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.ConfigureQueue{Queue: q})
-	return app.With(told, err, th.Thread, "")
+	return toThread(ctx, r, in.Session, in.Thread, "", "", belay.ConfigureQueue{Queue: q})
 }
 
 // queueError adds the field to an error of a policy; field is its name here when

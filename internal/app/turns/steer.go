@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"slices"
 
@@ -21,20 +22,24 @@ type InterruptTurn struct {
 
 // Interrupt ends the running turn, or the one that is named.
 func Interrupt(ctx context.Context, r *app.Call, in *InterruptTurn) (*app.Result, error) {
-	th, err := steered(ctx, r, in.Session, in.Thread, in.Turn, in.Reason)
+	return toThread(ctx, r, in.Session, in.Thread, in.Turn, in.Reason, belay.InterruptTurn{Turn: in.Turn, Reason: in.Reason})
+}
+
+// toThread brings a command to a thread of a session, the newest where none is named.
+// turn and reason are those of the command, if it has them.
+func toThread(ctx context.Context, r *app.Call, sid belay.SessionID, tid belay.ThreadID, turn belay.TurnID, reason string, c belay.Command) (*app.Result, error) {
+	th, err := steered(ctx, r, sid, tid, turn, reason)
 	if err != nil {
 		return nil, err
 	}
-	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.InterruptTurn{Turn: in.Turn, Reason: in.Reason})
-	return app.With(told, err, th.Thread, in.Turn)
+	told, err := r.Send(ctx, sid, th.Thread.Stream(), c)
+	return app.With(told, err, th.Thread, turn)
 }
 
 // steered checks what commands about a thread have in common.
 func steered(ctx context.Context, r *app.Call, sid belay.SessionID, tid belay.ThreadID, turn belay.TurnID, reason string) (*thread.State, error) {
-	for _, err := range []error{input.ID("threadId", string(tid)), input.ID("turnId", string(turn)), input.Text("reason", reason, app.MaxReason)} {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(input.ID("threadId", string(tid)), input.ID("turnId", string(turn)), input.Text("reason", reason, app.MaxReason)); err != nil {
+		return nil, err
 	}
 	s, err := r.Known(ctx, sid)
 	if err != nil {
@@ -56,12 +61,7 @@ func Remove(ctx context.Context, r *app.Call, in *RemoveQueuedTurn) (*app.Result
 	if err := input.Named("queuedTurnId", string(in.Turn)); err != nil {
 		return nil, err
 	}
-	th, err := steered(ctx, r, in.Session, in.Thread, in.Turn, in.Reason)
-	if err != nil {
-		return nil, err
-	}
-	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.InterruptTurn{Turn: in.Turn, Reason: in.Reason, Queued: true})
-	return app.With(told, err, th.Thread, in.Turn)
+	return toThread(ctx, r, in.Session, in.Thread, in.Turn, in.Reason, belay.InterruptTurn{Turn: in.Turn, Reason: in.Reason, Queued: true})
 }
 
 // ResumeThread is what resume_thread takes.
@@ -150,10 +150,8 @@ type RetryTask struct {
 }
 
 func retryTask(ctx context.Context, r *app.Call, in *RetryTask) (*app.Result, error) {
-	for _, err := range []error{input.ID("turnId", string(in.Turn)), input.Text("reason", in.Reason, app.MaxReason)} {
-		if err != nil {
-			return nil, err
-		}
+	if err := cmp.Or(input.ID("turnId", string(in.Turn)), input.Text("reason", in.Reason, app.MaxReason)); err != nil {
+		return nil, err
 	}
 	s, err := r.Known(ctx, in.Session)
 	if err != nil {

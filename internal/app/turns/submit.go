@@ -1,6 +1,7 @@
 package turns
 
 import (
+	"cmp"
 	"context"
 	"strings"
 
@@ -30,13 +31,11 @@ type SubmitTurn struct {
 var priorities = map[string]int{"low": -1, "": 0, "normal": 0, "high": 1}
 
 func (in *SubmitTurn) check() error {
-	for _, err := range []error{
+	if err := cmp.Or(
 		input.ID("sessionId", string(in.Session)), input.ID("threadId", string(in.Thread)), input.ID("turnId", string(in.Turn)), input.ID("taskId", string(in.Task)),
 		input.Text("text", in.Text, app.MaxMessage), input.Text("title", in.Title, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10),
-	} {
-		if err != nil {
-			return err
-		}
+	); err != nil {
+		return err
 	}
 	if strings.TrimSpace(in.Text) == "" {
 		return input.At("text", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the text is empty"))
