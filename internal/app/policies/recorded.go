@@ -85,9 +85,16 @@ func DecisionsOf(ctx context.Context, c *app.Call, session belay.SessionID, work
 // DecisionsIn are those in the facts of a session, which a store or a bundle has. get
 // reads content; what is gone is store.ErrNotFound.
 func DecisionsIn(runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], get simulate.Content) Decisions {
-	return func(ctx context.Context, take func(*simulate.Case) error) error {
+	return func(_ context.Context, take func(*simulate.Case) error) error {
 		reader := newReader(get)
-		for e, err := range ahead(ctx, runtime, id, facts) {
+		for f, err := range facts {
+			if err != nil {
+				return err
+			}
+			if !strings.HasPrefix(string(f.Stream), "thread/") || !simulate.Needed(f.Row.Type) {
+				continue
+			}
+			e, err := f.Row.Unpack(runtime, id, f.Stream)
 			if err != nil {
 				return err
 			}
@@ -114,80 +121,6 @@ func newReader(get simulate.Content) *simulate.Reader {
 		}
 		return b, err
 	})
-}
-
-// unpacked is a part of a session on its way from the store to the fold.
-type unpacked struct {
-	facts []event.Envelope
-	err   error
-}
-
-// Of how many facts a part has, and how many parts wait: what a replay holds of a
-// log at once.
-const (
-	partFacts = 256
-	partsWait = 4
-)
-
-// ahead reads and decodes the facts that matter while those before are judged.
-func ahead(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error]) iter.Seq2[event.Envelope, error] {
-	return func(yield func(event.Envelope, error) bool) {
-		ctx, stop := context.WithCancel(ctx)
-		parts := make(chan unpacked, partsWait)
-		defer func() { // the reader is gone before this returns
-			stop()
-			for range parts { //nolint:revive // it is only emptied
-			}
-		}()
-		go func() {
-			defer close(parts)
-			unpack(ctx, runtime, id, facts, parts)
-		}()
-		for p := range parts {
-			for _, e := range p.facts {
-				if !yield(e, nil) {
-					return
-				}
-			}
-			if p.err != nil {
-				yield(event.Envelope{}, p.err)
-				return
-			}
-		}
-		if err := ctx.Err(); err != nil {
-			yield(event.Envelope{}, err)
-		}
-	}
-}
-
-func unpack(ctx context.Context, runtime belay.RuntimeID, id belay.SessionID, facts iter.Seq2[store.Stored, error], parts chan<- unpacked) {
-	var p unpacked
-	send := func() bool {
-		select {
-		case parts <- p:
-			p = unpacked{}
-			return true
-		case <-ctx.Done():
-			return false
-		}
-	}
-	for f, err := range facts {
-		var e event.Envelope
-		if err == nil {
-			if !strings.HasPrefix(string(f.Stream), "thread/") || !simulate.Needed(f.Row.Type) {
-				continue
-			}
-			e, err = f.Row.Unpack(runtime, id, f.Stream)
-		}
-		if err != nil {
-			p.err = err
-			break
-		}
-		if p.facts = append(p.facts, e); len(p.facts) == partFacts && !send() {
-			return
-		}
-	}
-	send()
 }
 
 // FindDecision finds the newest decision that an id is about: of a call, or of the

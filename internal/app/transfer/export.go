@@ -121,20 +121,12 @@ func writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w 
 // writeEvents writes a session's facts as the standard's events, a line each,
 // in the order of the log.
 func writeEvents(ctx context.Context, st store.Store, id belay.SessionID, w io.Writer) error {
-	end, err := st.End(ctx)
-	if err != nil {
-		return err
-	}
 	n := 0
-	for f, err := range st.Stored(ctx, id, end) {
+	for f, err := range st.Window(ctx, store.Window{Session: id}) {
 		if err != nil {
 			return err
 		}
-		e, err := f.Row.Unpack(st.Runtime(), id, f.Stream)
-		if err != nil {
-			return err
-		}
-		raw, err := json.Marshal(e)
+		raw, err := json.Marshal(f.Event)
 		if err != nil {
 			return err
 		}
@@ -151,20 +143,12 @@ func writeEvents(ctx context.Context, st store.Store, id belay.SessionID, w io.W
 
 // snapshotOf is the standard's snapshot of a session as it is now.
 func snapshotOf(ctx context.Context, st store.Store, id belay.SessionID) (*Export, error) {
-	end, err := st.End(ctx)
-	if err != nil {
-		return nil, err
-	}
 	f := snapshot.New(st.Runtime(), id)
-	for s, err := range st.Stored(ctx, id, end) {
+	for s, err := range st.Window(ctx, store.Window{Session: id}) {
 		if err != nil {
 			return nil, err
 		}
-		e, err := s.Row.Unpack(st.Runtime(), id, s.Stream)
-		if err != nil {
-			return nil, err
-		}
-		f.Apply(e)
+		f.Apply(s.Event)
 	}
 	owner, err := st.OwnerOf(ctx, id)
 	if err != nil {
