@@ -4,8 +4,7 @@
 // driver passes them.
 //
 // A driver is written from this package: it gives a Store and, for stores that are
-// kept, an Admin; a CommitNotifier where it can tell what it has just written. Leases
-// are counted by the driver's clock, never by a caller's.
+// kept, an Admin. Leases are counted by the driver's clock, never by a caller's.
 //
 // A call that returned without error is durable: it survives a crash of the
 // process and, with a disk that honours sync, of the machine.
@@ -302,8 +301,7 @@ type ReadModels interface {
 	Tombstones
 }
 
-// Store is what every driver gives. One whose stores are kept gives an Admin besides,
-// and a CommitNotifier where it can announce what it writes.
+// Store is what every driver gives. One whose stores are kept gives an Admin besides.
 type Store interface {
 	Run
 	ReadModels

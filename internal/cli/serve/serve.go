@@ -263,9 +263,8 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	if _, err := b.Enter(ctx, ws); err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
-	followed := store.Share(st)
-	views := view.NewFollower(followed)
-	hub, err := hubs.New(ctx, followed, hubs.Options{Snapshot: read.Snapshot(st, views)})
+	views := view.NewFollower(st)
+	hub, err := hubs.New(ctx, st, hubs.Options{Snapshot: read.Snapshot(st, views)})
 	if err != nil {
 		return server.TenantConfig{}, errors.Join(err, st.Close())
 	}
@@ -278,8 +277,8 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	s.mu.Lock()
 	s.open = append(s.open, w)
 	s.mu.Unlock()
-	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: followed, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w,
-		Reads: &read.Reads{Store: followed, Hub: hub, Views: views, Words: view.NewLazyFollower(followed, view.Projector{Store: followed, Words: true})}}}
+	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: st, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w,
+		Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}}
 	if db, ok := st.(store.Admin); ok {
 		t.Retain = (&storage.Retainer{DB: db, Now: a.Now}).Round
 	}

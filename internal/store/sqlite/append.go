@@ -362,14 +362,6 @@ func (o *appendOp) committed(w *writer) {
 	}
 	w.db.stats.appends.Add(1)
 	w.db.stats.events.Add(int64(len(o.pos)))
-	if w.told == nil {
-		return
-	}
-	for _, p := range o.parts {
-		for i, at := range p.pos {
-			w.written = append(w.written, store.Written{Position: at, Session: p.b.Session, Stream: p.b.Stream, Row: p.rows[i]})
-		}
-	}
 }
 
 // typeNumber is the number of a type's name, made on first use.

@@ -30,10 +30,7 @@ import (
 
 // the driver, free of cgo
 
-var _ interface {
-	store.Admin
-	store.CommitNotifier
-} = (*DB)(nil)
+var _ store.Admin = (*DB)(nil)
 
 // Options of Open. The zero value works.
 type Options struct {

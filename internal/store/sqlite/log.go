@@ -228,10 +228,3 @@ func (a *access) End(ctx context.Context) (end store.Position, err error) {
 	_, err = a.one(ctx, "SELECT max(coalesce((SELECT max(pos) FROM events),0), coalesce((SELECT max(pos) FROM tombstones),0))", nil, &end)
 	return end, err
 }
-
-// OnCommit makes the store tell of what it writes.
-func (l *factLog) OnCommit(told func(facts []store.Written)) {
-	if l.writer != nil {
-		l.writer.told = told
-	}
-}

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
@@ -47,7 +46,6 @@ type writer struct {
 	heads
 	small *pendingBlobs
 	watch *watch
-	told  func([]store.Written) // nil: nobody is
 
 	types   map[string]int64 // numbers of type names
 	fresh   []string         // names that this transaction added to types
@@ -56,7 +54,6 @@ type writer struct {
 	grown   int              // bytes written since the log's size was last looked at
 	quiet   int              // groups since then
 	links   []link           // of the append that is written
-	written []store.Written  // by the transaction that was just committed, for told
 }
 
 const (
@@ -196,11 +193,6 @@ func (w *writer) write(group []*request, open bool) {
 		if c, ok := r.op.(committer); ok && r.err == nil {
 			c.committed(w)
 		}
-	}
-	if len(w.written) > 0 {
-		w.told(w.written)
-		clear(w.written)
-		w.written = w.written[:0]
 	}
 	w.watch.notify()
 	for _, r := range group {

@@ -79,7 +79,7 @@ func Run(t *testing.T, c Config) {
 		name string
 		laws []law
 	}{
-		{"log", logLaws}, {"window", windowLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"founding", foundingLaws}, {"telling", tellLaws}, {"writers", writerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
+		{"log", logLaws}, {"window", windowLaws}, {"inbox", inboxLaws}, {"owners", ownerLaws}, {"founding", foundingLaws}, {"writers", writerLaws}, {"blobs", blobLaws}, {"rest", restLaws}, {"archive", archiveLaws},
 		{"deletion", deletionLaws},
 		{"append", appendLaws},
 	} {

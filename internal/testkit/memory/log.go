@@ -10,9 +10,6 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// OnCommit makes the store tell of what it writes, with the store locked.
-func (s *Store) OnCommit(told func(facts []store.Written)) { s.told = told }
-
 // Append writes batches.
 func (s *Store) Append(ctx context.Context, batches ...store.Batch) ([]store.Position, error) {
 	if err := store.CheckBatches(batches); err != nil {
@@ -198,13 +195,6 @@ func (s *Store) write(st *stream, b *store.Batch, rows []store.Row) (pos []store
 		s.d.log = append(s.d.log, position{st, r.Seq})
 		at := store.Position(len(s.d.log))
 		pos, st.rows, st.at = append(pos, at), append(st.rows, *r), append(st.at, at)
-	}
-	if s.told != nil {
-		facts := make([]store.Written, len(rows))
-		for i := range rows {
-			facts[i] = store.Written{Position: pos[i], Session: st.session, Stream: st.id, Row: rows[i]}
-		}
-		s.told(facts)
 	}
 	st.lane = store.Lane{Runnable: b.Lane.Runnable, Wake: store.FromMicros(store.Micros(b.Lane.Wake))}
 	if b.Key != "" {

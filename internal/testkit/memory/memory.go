@@ -107,7 +107,6 @@ type handle struct {
 	over   error                     // why the handle can't be used any more; guarded by d.mu
 	small  map[belay.Digest][]byte   // put and not yet durable; guarded by d.mu
 	claims map[belay.SessionID]int64 // guarded by d.mu
-	told   func([]store.Written)     // nil: no callback
 }
 
 var _ store.Store = (*Store)(nil)
