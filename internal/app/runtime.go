@@ -17,7 +17,6 @@ import (
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/config/rulefile"
-	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
@@ -189,12 +188,6 @@ func StateOf(ctx context.Context, st store.Store, id belay.SessionID) (*session.
 		}
 	}
 	return s, nil
-}
-
-// Seen is Session for one that gets many commands.
-func (r *Runtime) Seen(ctx context.Context, id belay.SessionID) (s *session.State, err error) {
-	err = r.Engine.Look(ctx, id, id.Stream(), func(d core.Decider) { s = d.(*session.Decider).State().Copy() })
-	return s, err
 }
 
 // Thread folds a thread.

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -73,6 +74,19 @@ type rig struct {
 	m   *metronome
 	ref belay.Ref
 	dir string
+
+	contents atomic.Int64 // that were read
+}
+
+// counted is a store that counts the contents that are read.
+type counted struct {
+	*sqlite.DB
+	n *atomic.Int64
+}
+
+func (c counted) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
+	c.n.Add(1)
+	return c.DB.Get(ctx, d)
 }
 
 func newRig(b testing.TB, steps int) *rig { return newRigIn(b, b.TempDir(), steps) }
@@ -90,7 +104,7 @@ func newRigIn(b testing.TB, dir string, steps int) *rig {
 	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	r.e, err = newEngine(config{Store: r.db, Owner: store.ThisProcess(), Tools: set, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
+	r.e, err = newEngine(config{Store: counted{r.db, &r.contents}, Owner: store.ThisProcess(), Tools: set, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -70,4 +70,4 @@ func TestASessionCosts(t *testing.T) {
 	}
 }
 
-const maxReads = 20 // the lanes twice, the inboxes and states of three streams, the rules, and looks for other processes' commands
+const maxReads = 36 // the lanes twice, the inboxes and states of three streams, the rules, and looks for other processes' commands

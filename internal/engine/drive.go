@@ -22,6 +22,7 @@ type drive struct {
 	passive bool // handle commands, start no effects
 
 	streamState
+	wake time.Time // when something may be wanted next; zero is never
 
 	perf           Performer
 	running        map[string]*Run
@@ -32,14 +33,13 @@ type drive struct {
 	onlyBackground atomic.Bool   // nothing is wanted but that processes of the background go on
 }
 
-// streamState is a stream as its last driver left it.
+// streamState is a stream as its facts say it is.
 type streamState struct {
 	d     core.Decider // nil: to be loaded
 	vers  string
 	seq   int64
 	last  time.Time
-	saved int64     // the sequence of the cached state
-	wake  time.Time // when something may be wanted next; zero is never
+	saved int64 // the sequence of the cached state
 }
 
 // effectResult is an effect that ended. No facts mean that its driver shut down and
@@ -95,12 +95,8 @@ func (v *drive) run(ctx context.Context) error {
 	}
 }
 
-// open loads the stream unless its state is known, and takes over what another
-// process left running.
+// open loads the stream, and takes over what another process left running.
 func (v *drive) open(ctx context.Context, b *batch) (err error) {
-	if v.d != nil {
-		return nil
-	}
 	if v.streamState, err = load(ctx, v.e.c.Store, v.stream); err == nil && v.d.InFlight() {
 		v.handle(b, belay.Order{Principal: "runtime", Session: v.session, Stream: v.stream, Command: belay.TakeOver{Epoch: v.own.epoch}})
 	}

@@ -39,7 +39,6 @@ type Config struct {
 type Engine struct {
 	c      Config
 	claims claims
-	states stateCache
 	stuck  atomic.Int64 // effects that were given up
 
 	mu     sync.Mutex
@@ -60,7 +59,7 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}, states: stateCache{at: map[belay.SessionID]*sessionStates{}},
+	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}},
 		coming: map[belay.SessionID]int{}}, nil
 }
 

@@ -19,16 +19,15 @@ import (
 type handling struct {
 	e       *Engine
 	own     *ownership
-	to      *reply       // nil: no caller waits
-	claim   *store.Claim // of a session that begins: it is claimed with what is decided, and no stream has facts before
-	states  streamStates
+	to      *reply                           // nil: no caller waits
+	claim   *store.Claim                     // of a session that begins: it is claimed with what is decided, and no stream has facts before
 	mail    map[belay.StreamID][]belay.Order // not handled yet
-	streams []*visit                         // in the order in which they handled something
+	streams []*visit                         // in the order in which they handled something first
 	wants   bool                             // a stream isn't at rest
 	wake    time.Time                        // of those that are, the earliest; zero is never
 }
 
-// visit is a stream with all that it decided.
+// visit is a stream with what it decided since the last commit.
 type visit struct {
 	*drive
 	b  batch
@@ -43,7 +42,7 @@ type reply struct {
 }
 
 func (e *Engine) newHandling(own *ownership, to *reply) *handling {
-	return &handling{e: e, own: own, to: to, states: e.states.take(own.session, own.epoch), mail: map[belay.StreamID][]belay.Order{}}
+	return &handling{e: e, own: own, to: to, mail: map[belay.StreamID][]belay.Order{}}
 }
 
 func (h *handling) deliver(orders []belay.Order) {
@@ -76,7 +75,7 @@ func (h *handling) visit(ctx context.Context, s belay.StreamID, orders []belay.O
 	i := slices.IndexFunc(h.streams, func(v *visit) bool { return v.stream == s })
 	if i < 0 {
 		v := &visit{drive: h.e.newDrive(h.own, s)}
-		v.passive, v.streamState = true, h.states[s]
+		v.passive = true
 		if h.claim != nil {
 			v.d, v.vers, err = NewDecider(s)
 		} else {
@@ -127,17 +126,17 @@ func (h *handling) commit(ctx context.Context, sends []belay.Order) ([]store.Pos
 			return nil, err
 		}
 	}
+	h.wants, h.wake = false, time.Time{}
 	rest := at
 	for _, v := range h.streams {
 		if h.to != nil {
 			h.to.take(&v.b, rest)
 		}
 		rest = rest[len(v.b.events):]
-		h.states[v.stream] = v.streamState
+		v.b = batch{}
 		h.wants = h.wants || len(v.rd.Effects) > 0 || v.d.InFlight()
 		h.wake = earliest(h.wake, v.wake)
 	}
-	h.streams = nil
 	return at, nil
 }
 
@@ -194,7 +193,6 @@ func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) 
 			return err
 		}
 	}
-	e.states.remember(id, own.epoch, h.states)
 	return nil
 }
 
@@ -240,7 +238,6 @@ func (e *Engine) Begin(ctx context.Context, claim store.Claim, orders ...belay.O
 		}
 		return nil, nil
 	}
-	e.states.remember(id, own.epoch, h.states)
 	e.claims.begun(own, claim.Keep > 0)
 	return &Begun{Answer: *h.to.answer, From: at[0] - 1, Release: func() error {
 		release()

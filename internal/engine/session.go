@@ -43,7 +43,7 @@ func (e *Engine) Own(ctx context.Context, id belay.SessionID) (epoch int64, rele
 // renewed. end gives it back, with what it ended with.
 func (e *Engine) newSessionLoop(ctx context.Context, own *ownership, keep func([]store.LaneRow) bool) (l *sessionLoop, end func(error) error) {
 	k := e.claims.acquireLease(ctx)
-	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, known: e.states.take(own.session, own.epoch), ended: make(chan ended)}
+	l = &sessionLoop{e: e, id: own.session, own: own, keep: keep, running: map[belay.StreamID]*drive{}, wakes: map[belay.StreamID]time.Time{}, ended: make(chan ended)}
 	l.ctx, l.cancel = context.WithCancelCause(ctx)
 	release := context.AfterFunc(k.ctx, func() { l.cancel(context.Cause(k.ctx)) })
 	return l, func(err error) error {
@@ -66,7 +66,7 @@ type sessionLoop struct {
 	ctx     context.Context // of the drives
 	cancel  context.CancelCauseFunc
 	running map[belay.StreamID]*drive
-	known   streamStates // of streams without a drive
+	wakes   map[belay.StreamID]time.Time // of streams without a drive; zero is never
 	ended   chan ended
 	wg      sync.WaitGroup
 	failed  error // the first error; everything stops after it
@@ -155,9 +155,7 @@ func (l *sessionLoop) start(rows []store.LaneRow) (wake time.Time) {
 		case row.Runnable:
 			l.drive(row.Stream)
 		default:
-			at := l.known[row.Stream]
-			at.wake = row.Wake
-			l.known[row.Stream] = at
+			l.wakes[row.Stream] = row.Wake
 		}
 	}
 	for _, s := range l.own.mailbox.streams() {
@@ -166,13 +164,13 @@ func (l *sessionLoop) start(rows []store.LaneRow) (wake time.Time) {
 		}
 	}
 	now := l.e.c.Now()
-	for s, at := range l.known {
+	for s, at := range l.wakes {
 		switch {
-		case at.wake.IsZero():
-		case !now.Before(at.wake):
+		case at.IsZero():
+		case !now.Before(at):
 			l.drive(s)
 		default:
-			wake = earliest(wake, at.wake)
+			wake = earliest(wake, at)
 		}
 	}
 	return wake
@@ -181,8 +179,7 @@ func (l *sessionLoop) start(rows []store.LaneRow) (wake time.Time) {
 // drive begins to drive a stream.
 func (l *sessionLoop) drive(s belay.StreamID) {
 	v := l.e.newDrive(l.own, s)
-	v.streamState = l.known[s]
-	delete(l.known, s)
+	delete(l.wakes, s)
 	l.running[s] = v
 	l.own.mailbox.begin(v)
 	l.wg.Go(func() {
@@ -190,22 +187,6 @@ func (l *sessionLoop) drive(s belay.StreamID) {
 		l.own.mailbox.end(v)
 		l.ended <- ended{v, err}
 	})
-}
-
-// rest keeps a stream as it was left, and the deciders of some.
-func (l *sessionLoop) rest(v *drive, err error) {
-	delete(l.running, v.stream)
-	at := v.streamState
-	if err != nil { // it isn't what the log says
-		at = streamState{}
-	}
-	for s, other := range l.known {
-		if len(l.known) >= maxStanding && other.d != nil {
-			l.known[s] = streamState{wake: other.wake}
-			break
-		}
-	}
-	l.known[v.stream] = at
 }
 
 // wait blocks until a drive ended, a command came, or a stream is due.
@@ -231,7 +212,10 @@ func (l *sessionLoop) wait(wake time.Time) {
 
 // over takes a drive that ended.
 func (l *sessionLoop) over(d ended) {
-	l.rest(d.v, d.err)
+	delete(l.running, d.v.stream)
+	if d.err == nil {
+		l.wakes[d.v.stream] = d.v.wake
+	}
 	if d.err != nil && !(l.ctx.Err() != nil && errors.Is(d.err, context.Cause(l.ctx))) {
 		l.fail(d.err)
 	}

@@ -34,12 +34,12 @@ func TestStreamsOfANewSessionAreVisitedInAnyOrder(t *testing.T) {
 			t.Fatal(err)
 		}
 		out := map[belay.StreamID]string{}
-		for s, at := range h.states {
-			raw, err := at.d.Save()
+		for _, v := range h.streams {
+			raw, err := v.d.Save()
 			if err != nil {
 				t.Fatal(err)
 			}
-			out[s] = string(raw)
+			out[v.stream] = string(raw)
 		}
 		return out
 	}

@@ -11,8 +11,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -50,11 +48,11 @@ func (s *submission) before(ctx context.Context) (*app.Result, error) {
 	if !slices.Contains(st.Threads, in.Thread) {
 		return nil, nil
 	}
-	var refused error
-	err := s.Engine.Look(ctx, in.Session, in.Thread.Stream(), func(d core.Decider) {
-		refused = d.(*thread.Decider).State().Takes(belay.QueueMode(in.Queue))
-	})
-	return nil, cmp.Or(err, refused)
+	t, err := s.Thread(ctx, in.Thread)
+	if err == nil {
+		err = t.Takes(belay.QueueMode(in.Queue))
+	}
+	return nil, err
 }
 
 // foreign refuses ids of threads and tasks that are another session's.

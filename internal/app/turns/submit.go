@@ -70,14 +70,14 @@ func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, 
 	if s.text, err = r.Content(ctx, in.Text); err != nil {
 		return nil, err
 	}
-	if s.state, err = r.Seen(ctx, in.Session); err != nil {
+	if s.state, err = r.Session(ctx, in.Session); err != nil {
 		return nil, err
 	}
 	if s.state.Session == "" {
 		if told, err := s.begin(ctx); told != nil || err != nil {
 			return told, err
 		}
-		if s.state, err = r.Seen(ctx, in.Session); err != nil {
+		if s.state, err = r.Session(ctx, in.Session); err != nil {
 			return nil, err
 		}
 	}

@@ -55,14 +55,6 @@ func New(stream belay.StreamID) *Decider { return &Decider{State{Stream: stream}
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
 
-// Copy is the state as it stays, whatever is folded after it.
-func (s *State) Copy() *State {
-	c := *s
-	c.Tags, c.Grants, c.Threads, c.Turns = slices.Clone(s.Tags), slices.Clone(s.Grants), slices.Clone(s.Threads), slices.Clone(s.Turns)
-	c.Holds, c.Awaited, c.Used = slices.Clone(s.Holds), slices.Clone(s.Awaited), slices.Clone(s.Used)
-	return &c
-}
-
 // Handle answers a command.
 func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send, error) {
 	switch c := o.Command.(type) {
