@@ -101,7 +101,7 @@ var layers = map[string]layer{
 	"internal/tool/tooltest":       {floor: 3, own: []string{".", "event", "internal/tool"}, modules: []string{"github.com/google/jsonschema-go/jsonschema", "github.com/santhosh-tekuri/jsonschema/v6"}, moves: true},
 	"internal/tool/file":           {floor: 3, own: []string{".", "event", "internal/tool/patch", "internal/workspace/protected", "internal/tool", "internal/workspace/fswalk"}, modules: []string{"github.com/aymanbagabas/go-udiff", "golang.org/x/sys/unix"}},
 	"internal/tool/exec":           {floor: 4, own: []string{"internal/process", ".", "event", "internal/tool", "internal/tool/file", "internal/secret"}},
-	"internal/tool/search":         {floor: 4, own: []string{".", "internal/workspace/protected", "internal/tool", "internal/tool/file", "internal/workspace/fswalk"}, moves: true},
+	"internal/tool/search":         {floor: 4, own: []string{".", "internal/workspace/protected", "internal/tool", "internal/tool/file", "internal/workspace/fswalk"}},
 	"internal/workspace/git":       {floor: 1, own: []string{"internal/process", ".", "internal/lib/match", "internal/workspace/protected"}, modules: []string{"golang.org/x/sys/unix"}},
 	"internal/sandbox":             {floor: 2, own: []string{".", "internal/lib/netdial", "internal/process", "internal/sandbox/boxinit"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/boxinit":     {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized

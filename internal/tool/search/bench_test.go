@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -19,9 +18,9 @@ import (
 )
 
 // BenchmarkGrep searches the sources of the Go library and compares with the
-// system's grep -rn on the same files: the ratio is our time by theirs, with all
-// processors and with one, and the cpu-ratio that of the processors' time, which
-// says more when the machine has other work.
+// system's grep -rn on the same files: the ratio is our time by theirs, and the
+// cpu-ratio that of the processors' time, which says more when the machine has
+// other work.
 func BenchmarkGrep(b *testing.B) {
 	needs.Program(b, "grep")
 	root, err := exec.CommandContext(b.Context(), "go", "env", "GOROOT").Output()
@@ -46,24 +45,20 @@ func BenchmarkGrep(b *testing.B) {
 				args = append([]string{"-i"}, args...)
 			}
 			theirs, theirCPU, lines := grepTime(b, args)
-			for _, width := range []int{runtime.GOMAXPROCS(0), 1} {
-				b.Run(map[bool]string{true: "one", false: "all"}[width == 1], func(b *testing.B) {
-					b.ReportAllocs()
-					n, begun := 0, cpuTime()
-					for b.Loop() {
-						var err error
-						if n, err = search.Everything(b.Context(), dir, c.pattern, c.fold, width, io.Discard); err != nil {
-							b.Fatal(err)
-						}
-					}
-					ours, ourCPU := b.Elapsed()/time.Duration(b.N), (cpuTime()-begun)/time.Duration(b.N)
-					b.ReportMetric(float64(n), "matches")
-					b.ReportMetric(float64(lines), "grep-lines")
-					b.ReportMetric(float64(theirs.Microseconds())/1000, "grep-ms")
-					b.ReportMetric(float64(ours)/float64(theirs), "ratio")
-					b.ReportMetric(float64(ourCPU)/float64(theirCPU), "cpu-ratio")
-				})
+			b.ReportAllocs()
+			n, begun := 0, cpuTime()
+			for b.Loop() {
+				var err error
+				if n, err = search.Everything(b.Context(), dir, c.pattern, c.fold, io.Discard); err != nil {
+					b.Fatal(err)
+				}
 			}
+			ours, ourCPU := b.Elapsed()/time.Duration(b.N), (cpuTime()-begun)/time.Duration(b.N)
+			b.ReportMetric(float64(n), "matches")
+			b.ReportMetric(float64(lines), "grep-lines")
+			b.ReportMetric(float64(theirs.Microseconds())/1000, "grep-ms")
+			b.ReportMetric(float64(ours)/float64(theirs), "ratio")
+			b.ReportMetric(float64(ourCPU)/float64(theirCPU), "cpu-ratio")
 		})
 	}
 }

@@ -3,6 +3,7 @@
 package search
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"io"
@@ -21,16 +22,15 @@ func Scan(pattern string, literal, fold bool, before, after int, text []byte, pi
 	s := newScanner(order{m: m, mode: modeContent, before: before, after: after, most: 1 << 30, room: 1 << 40})
 	var r result
 	var in io.Reader = bytes.NewReader(text)
-	size := int64(len(text))
 	if piece > 0 {
-		s.buf, in, size = s.buf[:max(piece, 64)], iotest.OneByteReader(in), -1
+		s.in, in = bufio.NewReaderSize(nil, piece), iotest.OneByteReader(in)
 	}
-	s.reader(in, size, &r)
+	s.reader(in, &r)
 	return string(r.text), r.matches, r.err
 }
 
 // Everything searches all files below a folder and writes all matches.
-func Everything(ctx context.Context, dir, pattern string, fold bool, width int, out io.Writer) (matches int, err error) {
+func Everything(ctx context.Context, dir, pattern string, fold bool, out io.Writer) (matches int, err error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return 0, err
@@ -40,21 +40,18 @@ func Everything(ctx context.Context, dir, pattern string, fold bool, width int, 
 	if err != nil {
 		return 0, err
 	}
-	o := order{m: m, mode: modeContent, most: 1 << 30, room: 1 << 40}
-	_, err = tree(ctx, o, func(visit func(fswalk.Entry) error) (fswalk.Report, error) {
-		return fswalk.Walk(ctx, root, ".", fswalk.Options{Hidden: true, Ignored: true}, func(e fswalk.Entry) error {
-			if !e.Type.IsRegular() {
-				return nil
-			}
-			return visit(e)
-		})
-	}, width, func(r result) bool {
+	s := newScanner(order{m: m, mode: modeContent, most: 1 << 30, room: 1 << 40})
+	_, err = fswalk.Walk(ctx, root, ".", fswalk.Options{Hidden: true, Ignored: true}, func(e fswalk.Entry) error {
+		if !e.Type.IsRegular() {
+			return nil
+		}
+		r := s.file(e)
 		matches += r.matches
 		if len(r.text) > 0 {
 			io.WriteString(out, r.path+"\n")
 			out.Write(r.text)
 		}
-		return true
+		return nil
 	})
 	return matches, err
 }

@@ -5,7 +5,9 @@ package search
 import (
 	"context"
 	_ "embed"
+	"errors"
 	"fmt"
+	"io/fs"
 	"slices"
 	"strings"
 
@@ -58,18 +60,22 @@ func grep(ctx context.Context, c tool.Call, in grepArgs) (r tool.Result, err err
 	p.walk.Enter = func(dir string) bool { return wanted.below(p.under(dir)) }
 	g := &gathered{order: o, limit: in.Limit}
 	asked := protected.Secret(p.start) != "" // the gate asks about a name, not about what lies in a folder
-	report, err := tree(ctx, o, func(visit func(fswalk.Entry) error) (fswalk.Report, error) {
-		return fswalk.Walk(ctx, c.Root, p.start, p.walk, func(e fswalk.Entry) error {
-			if !e.Type.IsRegular() || e.Path != p.start && !wanted.match(p.under(e.Path)) {
-				return nil
-			}
-			if !asked && protected.Secret(e.Path) != "" {
-				g.secret.add(e.Path)
-				return nil
-			}
-			return visit(e)
-		})
-	}, defaultWidth(), g.take)
+	s := newScanner(o)
+	report, err := fswalk.Walk(ctx, c.Root, p.start, p.walk, func(e fswalk.Entry) error {
+		if !e.Type.IsRegular() || e.Path != p.start && !wanted.match(p.under(e.Path)) {
+			return nil
+		}
+		if !asked && protected.Secret(e.Path) != "" {
+			g.secret.add(e.Path)
+			return nil
+		}
+		f := s.file(e)
+		gone := errors.Is(f.err, fs.ErrNotExist) || errors.Is(f.err, fswalk.ErrNotRegular) // before it was looked at
+		if !gone && !g.take(f) {
+			return fswalk.SkipAll
+		}
+		return nil
+	})
 	if err != nil {
 		return r, failed(err, p.start)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// matcher reports which lines match. It may be used from several goroutines.
+// matcher reports which lines match.
 type matcher struct {
 	re     *regexp.Regexp
 	prefix []byte // what every match begins with, if that is known
@@ -55,11 +55,7 @@ func acrossLines(re *syntax.Regexp) bool {
 	return re.Op == syntax.OpLiteral && slices.Contains(re.Rune, '\n') || slices.ContainsFunc(re.Sub, acrossLines)
 }
 
-// seek returns a place in the next line at or after from that may match; the
-// length of the text when there is none.
-func (m *matcher) seek(text []byte, from int) int {
-	if i := bytes.Index(text[from:], m.prefix); i >= 0 {
-		return from + i
-	}
-	return len(text)
+// match reports whether a line matches.
+func (m *matcher) match(line []byte) bool {
+	return bytes.Contains(line, m.prefix) && m.re.Match(line)
 }

@@ -69,7 +69,7 @@ func anyLines(r *rand.Rand, most int) string {
 	return s
 }
 
-// Whatever is looked for first, and however a file is cut into windows, the
+// Whatever is looked for first, and however a file comes in pieces, the
 // lines found are those that match one by one.
 // Guarantee: T19.
 func TestScanningFindsWhatLineByLineFinds(t *testing.T) {
@@ -134,7 +134,7 @@ func FuzzScan(f *testing.F) {
 		if fold {
 			compiled = "(?i:" + pattern + ")"
 		}
-		got, n, err := search.Scan(pattern, false, fold, before, after, []byte(text), 64)
+		got, n, err := search.Scan(pattern, false, fold, before, after, []byte(text), 256)
 		if err != nil || strings.Contains(text, "\x00") || len(text) > 250 {
 			return
 		}

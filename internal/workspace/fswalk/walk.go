@@ -22,7 +22,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"sync/atomic"
 	"syscall"
 )
 
@@ -55,8 +54,7 @@ type Report struct {
 // SkipAll, returned by a visit, ends the walk without an error.
 var SkipAll = fs.SkipAll
 
-// Entry is something the walk came to. It may be used until the visit returns,
-// and longer if it is held.
+// Entry is something the walk came to. It may be used until the visit returns.
 type Entry struct {
 	Path string // slash-separated, relative to the root
 	Type fs.FileMode
@@ -65,12 +63,6 @@ type Entry struct {
 
 // Name is the last part of the path.
 func (e Entry) Name() string { return path.Base(e.Path) }
-
-// Hold keeps the entry usable after the visit, until Release.
-func (e Entry) Hold() { e.dir.refs.Add(1) }
-
-// Release ends what Hold began.
-func (e Entry) Release() { e.dir.release() }
 
 // Info is what the system knows of the entry, a link not followed.
 func (e Entry) Info() (fs.FileInfo, error) { return e.dir.root.Lstat(e.Name()) }
@@ -98,18 +90,11 @@ func (e Entry) Open() (*os.File, fs.FileInfo, error) {
 	return f, info, nil
 }
 
-// folder is an open folder. It is closed when its last user releases it.
+// folder is an open folder.
 type folder struct {
 	root  *os.Root
 	path  string // of the folder; "." is the root
 	rules *rules
-	refs  atomic.Int32
-}
-
-func (f *folder) release() {
-	if f.refs.Add(-1) == 0 {
-		f.root.Close()
-	}
 }
 
 // Walk visits what lies below start, a folder, or start itself when it is a
@@ -144,7 +129,7 @@ func (w *walker) start(root *os.Root, start string) error {
 		if err != nil {
 			return err
 		}
-		defer dir.release()
+		defer dir.root.Close()
 		return w.visit(Entry{Path: start, Type: info.Mode().Type(), dir: dir})
 	}
 	var above *rules
@@ -157,7 +142,7 @@ func (w *walker) start(root *os.Root, start string) error {
 	if err != nil {
 		return err
 	}
-	defer dir.release()
+	defer dir.root.Close()
 	return w.folder(dir, 1)
 }
 
@@ -168,9 +153,7 @@ func open(root *os.Root, name string, above *rules) (*folder, error) {
 	if err != nil {
 		return nil, err
 	}
-	f := &folder{root: sub, path: name, rules: above}
-	f.refs.Store(1)
-	return f, nil
+	return &folder{root: sub, path: name, rules: above}, nil
 }
 
 // folder visits what is in a folder, in passes of so many names.
@@ -243,7 +226,7 @@ func (w *walker) entry(dir *folder, e item, depth int) error {
 		return nil
 	}
 	sub.path = full
-	defer sub.release()
+	defer sub.root.Close()
 	return w.folder(sub, depth+1)
 }
 

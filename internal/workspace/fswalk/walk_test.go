@@ -183,26 +183,6 @@ func TestWalkStopsAtADepth(t *testing.T) {
 	}
 }
 
-func TestHeldEntriesOutliveTheirFolder(t *testing.T) {
-	_, root := tree(t, map[string]string{"a/1": "one", "b/2": "two"})
-	var held []fswalk.Entry
-	_, err := fswalk.Walk(t.Context(), root, ".", fswalk.Options{}, func(e fswalk.Entry) error { e.Hold(); held = append(held, e); return nil })
-	must(t, err)
-	for i, want := range []string{"one", "two"} {
-		f, info, err := held[i].Open()
-		must(t, err)
-		b, err := io.ReadAll(f)
-		if string(b) != want || info.Size() != 3 || err != nil {
-			t.Errorf("got %q, %v", b, err)
-		}
-		f.Close()
-		held[i].Release()
-		if _, _, err := held[i].Open(); err == nil {
-			t.Error("its folder is still open")
-		}
-	}
-}
-
 // A hundred thousand files cost no more memory than a few thousand, in many
 // folders or in one, and come in order.
 // Guarantee: T18.
