@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"reflect"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/google/jsonschema-go/jsonschema"
 
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
@@ -120,20 +122,10 @@ func OpenAPI(commands []app.Command, reads []app.Read) ([]byte, error) {
 	if err := b.refusals(); err != nil {
 		return nil, err
 	}
-	if err := b.commands(commands); err != nil {
-		return nil, err
-	}
-	if err := b.plain(); err != nil {
-		return nil, err
-	}
-	if err := b.reads(); err != nil {
-		return nil, err
-	}
-	if err := b.table(reads); err != nil {
-		return nil, err
-	}
-	if err := b.attach(); err != nil {
-		return nil, err
+	for _, row := range slices.Concat(b.commands(commands), otherRoutes(), readRoutes(), b.table(reads)) {
+		if err := b.add(row); err != nil {
+			return nil, err
+		}
 	}
 	var out bytes.Buffer
 	enc := json.NewEncoder(&out)
@@ -161,165 +153,140 @@ func (b *apiBuilder) refusals() error {
 	return err
 }
 
-// operation is an operation with the answers that every one has.
-func (b *apiBuilder) operation(id, tag, doc, scope string, out reflect.Type) (*apiOperation, error) {
-	summary, _, _ := strings.Cut(strings.TrimSuffix(doc, "."), ":")
-	op := &apiOperation{ID: id, Tags: []string{tag}, Summary: summary, Description: doc, Scope: scope, Responses: map[string]*apiResponse{}}
-	for code, name := range map[string]string{"4XX": "Refused", "5XX": "Failed"} {
-		op.Responses[code] = &apiResponse{Ref: "#/components/responses/" + name}
-	}
-	if out == nil {
-		return op, nil
-	}
-	good, err := b.media(out, "application/json")
-	op.Responses["200"] = &apiResponse{Description: "The result.", Content: good}
-	return op, err
+// apiRow is what differs between operations.
+type apiRow struct {
+	path, id, tag, doc string
+	scope              auth.Scope   // empty: it needs no token
+	in                 reflect.Type // nil: it is asked with GET
+	out                reflect.Type
+	status             string       // of answer; 200
+	answer             *apiResponse // where out is nil
+	parameters         []apiParameter
 }
 
-var keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Description: "Told twice under one key, a command is done once.", Schema: &jsonschema.Schema{Type: "string", MaxLength: new(128)}}
+// add describes an operation.
+func (b *apiBuilder) add(r apiRow) error {
+	summary, _, _ := strings.Cut(strings.TrimSuffix(r.doc, "."), ":")
+	op := &apiOperation{ID: r.id, Tags: []string{r.tag}, Summary: summary, Description: r.doc, Parameters: r.parameters, Scope: string(r.scope),
+		Responses: map[string]*apiResponse{"4XX": {Ref: "#/components/responses/Refused"}, "5XX": {Ref: "#/components/responses/Failed"}, cmp.Or(r.status, "200"): r.answer}}
+	if r.scope == "" {
+		op.Security = &[]apiSecurity{{}}
+	}
+	if r.out != nil {
+		good, err := b.media(r.out, "application/json")
+		if err != nil {
+			return err
+		}
+		op.Responses["200"] = &apiResponse{Description: "The result.", Content: good}
+	}
+	if r.in == nil {
+		b.doc.Paths[r.path] = &apiPath{Get: op}
+		return nil
+	}
+	in, err := b.media(r.in, "application/json")
+	op.Body = &apiBody{Required: true, Content: in}
+	b.doc.Paths[r.path] = &apiPath{Post: op}
+	return err
+}
 
-func (b *apiBuilder) commands(table []app.Command) error {
+var (
+	aText        = &jsonschema.Schema{Type: "string"}
+	keyParameter = apiParameter{Name: "Idempotency-Key", In: "header", Description: "Told twice under one key, a command is done once.", Schema: &jsonschema.Schema{Type: "string", MaxLength: new(128)}}
+)
+
+// document is an answer that no type describes.
+func document(what, kind string, of *jsonschema.Schema) *apiResponse {
+	return &apiResponse{Description: what, Content: map[string]apiMedia{kind: {of}}}
+}
+
+// inPath is the parameter of a path that names what is meant.
+func inPath(name, what string) apiParameter {
+	return apiParameter{Name: name, In: "path", Required: true, Description: what, Schema: aText}
+}
+
+// commands describes the table of commands.
+func (b *apiBuilder) commands(table []app.Command) (rows []apiRow) {
 	for _, c := range table {
 		if c.Later != "" {
 			b.doc.Unavailable[c.Name] = c.Later
 			continue
 		}
-		op, err := b.operation(c.Name, "commands", c.Doc, string(c.Scope), c.Out)
-		if err != nil {
-			return err
-		}
+		row := apiRow{path: "/v1/commands/" + c.Name, id: c.Name, tag: "commands", doc: c.Doc, scope: c.Scope, in: c.In, out: c.Out}
 		if c.Mutates {
-			op.Parameters = []apiParameter{keyParameter}
+			row.parameters = []apiParameter{keyParameter}
 		}
-		in, err := b.media(c.In, "application/json")
-		if err != nil {
-			return err
-		}
-		op.Body = &apiBody{Required: true, Content: in}
-		b.doc.Paths["/v1/commands/"+c.Name] = &apiPath{Post: op}
+		rows = append(rows, row)
 	}
-	return nil
+	return rows
 }
 
 // table describes the table of reads.
-func (b *apiBuilder) table(reads []app.Read) error {
+func (b *apiBuilder) table(reads []app.Read) (rows []apiRow) {
 	for _, r := range reads {
 		if r.Later != "" {
 			b.doc.Unavailable[r.Name] = r.Later
 			continue
 		}
-		tag, id := r.Tag, r.ID
-		if r.Of != "" {
-			tag, id = "reads", "Whose."
-		}
-		op, err := b.operation(r.Name, tag, r.Doc, string(auth.Read), r.Out)
-		if err != nil {
-			return err
-		}
+		row := apiRow{path: r.Route(), id: r.Name, tag: r.Tag, doc: r.Doc, scope: auth.Read, out: r.Out}
 		if r.Out == nil {
-			op.Responses["200"] = &apiResponse{Description: "The document.", Content: map[string]apiMedia{"*/*": {&jsonschema.Schema{Type: "string", Format: "binary"}}}}
+			row.answer = document("The document.", "*/*", &jsonschema.Schema{Type: "string", Format: "binary"})
 		}
-		if id != "" {
-			op.Parameters = append(op.Parameters, apiParameter{Name: "id", In: "path", Required: true, Description: id, Schema: &jsonschema.Schema{Type: "string"}})
+		switch {
+		case r.Of != "":
+			row.tag, row.parameters = "reads", []apiParameter{inPath("id", "Whose.")}
+		case r.ID != "":
+			row.parameters = []apiParameter{inPath("id", r.ID)}
 		}
 		for _, p := range append(slices.Clone(r.Query), read.After) {
-			op.Parameters = append(op.Parameters, queryParameter(p))
+			row.parameters = append(row.parameters, queryParameter(p))
 		}
-		b.doc.Paths[r.Route()] = &apiPath{Get: op}
+		rows = append(rows, row)
 	}
-	return nil
+	return rows
 }
 
-// plain describes the routes besides the commands.
-func (b *apiBuilder) plain() error {
-	for _, r := range []struct {
-		path, id, tag, doc, scope string
-		in, out                   reflect.Type
-		parameters                []apiParameter
-		kind                      string
-	}{
-		{"/v1/runs", "createRun", "runs", "Give a session that a key names something to do.", "work", reflect.TypeFor[CreateRun](), reflect.TypeFor[app.Result](), []apiParameter{keyParameter}, ""},
-		{"/v1/openapi.json", "getOpenAPI", "operation", "This description.", "read", nil, nil, nil, "application/json"},
-		{"/metrics", "getMetrics", "operation", "Figures in Prometheus' text format.", "read", nil, nil, nil, "text/plain"},
-		{"/healthz", "getHealth", "operation", "Tell that the process lives.", "", nil, reflect.TypeFor[Health](), nil, ""},
-		{"/readyz", "getReadiness", "operation", "Tell whether the server takes work.", "", nil, reflect.TypeFor[Health](), nil, ""},
-	} {
-		op, err := b.operation(r.id, r.tag, r.doc, r.scope, r.out)
-		if err != nil {
-			return err
-		}
-		op.Parameters = r.parameters
-		if r.scope == "" {
-			op.Security = &[]apiSecurity{{}}
-		}
-		if r.kind != "" {
-			of := &jsonschema.Schema{Type: "string"}
-			if r.kind == "application/json" {
-				of.Type = "object"
-			}
-			op.Responses["200"] = &apiResponse{Description: "The document.", Content: map[string]apiMedia{r.kind: {of}}}
-		}
-		if r.in == nil {
-			b.doc.Paths[r.path] = &apiPath{Get: op}
-			continue
-		}
-		content, err := b.media(r.in, "application/json")
-		if err != nil {
-			return err
-		}
-		op.Body = &apiBody{Required: true, Content: content}
-		b.doc.Paths[r.path] = &apiPath{Post: op}
+// otherRoutes describes the routes besides the tables, and besides what package read answers.
+func otherRoutes() []apiRow {
+	_, attach, _ := strings.Cut(attachRoute, " ")
+	return []apiRow{
+		{path: "/v1/runs", id: "createRun", tag: "runs", doc: "Give a session that a key names something to do.", scope: auth.Work,
+			in: reflect.TypeFor[CreateRun](), out: reflect.TypeFor[app.Result](), parameters: []apiParameter{keyParameter}},
+		{path: "/v1/openapi.json", id: "getOpenAPI", tag: "operation", doc: "This description.", scope: auth.Read, answer: document("The document.", "application/json", &jsonschema.Schema{Type: "object"})},
+		{path: "/metrics", id: "getMetrics", tag: "operation", doc: "Figures in Prometheus' text format.", scope: auth.Read, answer: document("The document.", "text/plain", aText)},
+		{path: "/healthz", id: "getHealth", tag: "operation", doc: "Tell that the process lives.", out: reflect.TypeFor[Health]()},
+		{path: "/readyz", id: "getReadiness", tag: "operation", doc: "Tell whether the server takes work.", out: reflect.TypeFor[Health]()},
+		{path: attach, id: "attach", tag: "reads", doc: "Follow a program's output over WebSocket, and type on it.", scope: auth.Read, status: "101",
+			answer: &apiResponse{Description: "What follows are frames of " + client.AttachProtocol + ": binary ones are output and input, text ones are JSON. docs/processes.md has them."},
+			parameters: []apiParameter{
+				inPath("id", "The session."), inPath("process", "The program."),
+				{Name: "offset", In: "query", Description: "The first byte of the output that is sent; a negative number counts from what there is.", Schema: &jsonschema.Schema{Type: "integer"}},
+				{Name: "readOnly", In: "query", Description: "Take no input from this client.", Schema: &jsonschema.Schema{Type: "boolean"}},
+				{Name: "Sec-WebSocket-Protocol", In: "header", Required: true, Description: "What the client offers to speak: " + client.AttachProtocol + ", and " + bearerProtocol + "TOKEN where it can't send an Authorization.", Schema: aText},
+			}},
 	}
-	return nil
 }
 
-// attach describes the route that becomes a WebSocket.
-func (b *apiBuilder) attach() error {
-	_, path, _ := strings.Cut(attachRoute, " ")
-	op, err := b.operation("attach", "reads", "Follow a program's output over WebSocket, and type on it.", "read", nil)
-	if err != nil {
-		return err
-	}
-	text := &jsonschema.Schema{Type: "string"}
-	op.Parameters = []apiParameter{
-		{Name: "id", In: "path", Required: true, Description: "The session.", Schema: text},
-		{Name: "process", In: "path", Required: true, Description: "The program.", Schema: text},
-		{Name: "offset", In: "query", Description: "The first byte of the output that is sent; a negative number counts from what there is.", Schema: &jsonschema.Schema{Type: "integer"}},
-		{Name: "readOnly", In: "query", Description: "Take no input from this client.", Schema: &jsonschema.Schema{Type: "boolean"}},
-		{Name: "Sec-WebSocket-Protocol", In: "header", Required: true, Description: "What the client offers to speak: " + attachProtocol + ", and " + bearerProtocol + "TOKEN where it can't send an Authorization.", Schema: text},
-	}
-	op.Responses["101"] = &apiResponse{Description: "What follows are frames of " + attachProtocol + ": binary ones are output and input, text ones are JSON. docs/processes.md has them."}
-	b.doc.Paths[path] = &apiPath{Get: op}
-	return nil
-}
-
-// reads describes what package read answers.
-func (b *apiBuilder) reads() error {
-	text := &jsonschema.Schema{Type: "string"}
+// readRoutes describes what package read answers.
+func readRoutes() (rows []apiRow) {
 	for _, r := range (&read.Reads{}).Routes() {
 		_, path, _ := strings.Cut(r.Pattern, " ")
 		words := strings.FieldsFunc(strings.TrimPrefix(path, "/v1/"), func(c rune) bool { return c == '/' || c == '{' || c == '}' })
-		op, err := b.operation("read_"+strings.Join(words, "_"), "reads", r.Summary, "read", nil)
-		if err != nil {
-			return err
-		}
-		kind := "application/json"
+		row := apiRow{path: path, id: "read_" + strings.Join(words, "_"), tag: "reads", doc: r.Summary, scope: auth.Read, answer: document("What there is to read.", "application/json", aText)}
 		if strings.Contains(path, "{id}") {
-			op.Parameters = append(op.Parameters, apiParameter{Name: "id", In: "path", Required: true, Description: "Whose.", Schema: text})
+			row.parameters = append(row.parameters, inPath("id", "Whose."))
 		}
 		for _, p := range r.Query {
-			op.Parameters = append(op.Parameters, queryParameter(p))
+			row.parameters = append(row.parameters, queryParameter(p))
 		}
 		if r.Stream {
-			kind = "text/event-stream"
-			op.Parameters = append(op.Parameters,
-				apiParameter{Name: app.ChannelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: text},
-				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream continues after it.", Schema: text})
+			row.answer = document("What there is to read.", "text/event-stream", aText)
+			row.parameters = append(row.parameters,
+				apiParameter{Name: app.ChannelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: aText},
+				apiParameter{Name: "Last-Event-ID", In: "header", Description: "The id of the last event that was seen; the stream continues after it.", Schema: aText})
 		}
-		op.Responses["200"] = &apiResponse{Description: "What there is to read.", Content: map[string]apiMedia{kind: {text}}}
-		b.doc.Paths[path] = &apiPath{Get: op}
+		rows = append(rows, row)
 	}
-	return nil
+	return rows
 }
 
 // queryParameter describes what a query may say.
