@@ -30,25 +30,55 @@ type AttachTo struct {
 	Refused func(error)          // the server didn't do what was asked for: a *belay.Error with its code
 }
 
+// Frame is a text frame of the server to an attached client: one of its fields.
+// Binary frames are output.
+type Frame struct {
+	Hello     *Attached `json:"hello,omitempty"`
+	Truncated *Gap      `json:"truncated,omitempty"`
+	Exit      *Exit     `json:"exit,omitempty"`
+	Error     *Refusal  `json:"error,omitempty"`
+}
+
 // Attached is the server's greeting to an attached client.
 type Attached struct {
-	Argv   []string `json:"argv"`
-	PID    int      `json:"pid"`
-	Offset int64    `json:"offset"` // of the first byte that comes
-	Size   int64    `json:"size"`   // bytes there are so far
-	Input  string   `json:"input"`  // open, closed, or read_only: not for this client
-	Live   bool     `json:"live"`   // the output comes as it is printed; else as it is recorded
-	Rows   int      `json:"rows"`   // of its terminal; 0: it has none
-	Cols   int      `json:"cols"`
+	Process belay.ProcessID `json:"processId"`
+	Session belay.SessionID `json:"sessionId"`
+	Argv    []string        `json:"argv"`
+	PID     int             `json:"pid"`
+	Offset  int64           `json:"offset"`         // of the first byte that comes
+	Size    int64           `json:"size"`           // bytes there are so far
+	Input   string          `json:"input"`          // open, closed, or read_only: not for this client
+	Live    bool            `json:"live"`           // the output comes as it is printed; else as it is recorded
+	Rows    int             `json:"rows,omitempty"` // of its terminal; 0: it has none
+	Cols    int             `json:"cols,omitempty"`
+}
+
+// Gap is a part of the output that isn't kept.
+type Gap struct {
+	From   int64 `json:"from"`
+	Offset int64 `json:"offset"` // of the first byte behind it
 }
 
 // Exit is how a program ended.
 type Exit struct {
 	Code     int    `json:"code"`
-	Signal   string `json:"signal"`
-	Reason   string `json:"reason"` // exited, timeout, idle, output, cancelled, shutdown, lost, …
-	Limit    string `json:"limit"`  // of its boundary, that it met
-	Position int64  `json:"position"`
+	Signal   string `json:"signal,omitempty"`
+	Reason   string `json:"reason"`          // exited, timeout, idle, output, cancelled, shutdown, lost, …
+	Limit    string `json:"limit,omitempty"` // of its boundary, that it met
+	Position int64  `json:"position"`        // of the fact
+}
+
+// Ask is a text frame of an attached client: one of its fields. Binary frames are
+// input.
+type Ask struct {
+	Resize *Size `json:"resize,omitempty"`
+	EOF    bool  `json:"eof,omitempty"`
+}
+
+// Size is that of a terminal.
+type Size struct {
+	Cols int `json:"cols"`
+	Rows int `json:"rows"`
 }
 
 // Terminal is a program that a client is attached to. One goroutine may read
@@ -76,10 +106,13 @@ const (
 	maxShownAtOnce = 1 << 20
 )
 
-// Close codes after which reconnecting is useless.
+// AttachProtocol is what an attachment speaks over WebSocket.
+const AttachProtocol = "belay.v1"
+
+// Codes of a close that aren't the standard's; connecting again is useless.
 const (
-	closeToken websocket.StatusCode = 4401
-	closeIdle  websocket.StatusCode = 4408
+	CloseToken websocket.StatusCode = 4401 // the token isn't good any more
+	CloseIdle  websocket.StatusCode = 4408 // there was no input or output for too long
 )
 
 // Attach attaches to a program of a session. What the server refuses is a
@@ -137,7 +170,7 @@ func (t *Terminal) connect(ctx context.Context) error {
 		return err
 	}
 	var quiet *time.Timer
-	conn, resp, err := websocket.Dial(ctx, r.URL.String(), &websocket.DialOptions{HTTPClient: t.c.http, HTTPHeader: r.Header, Subprotocols: []string{"belay.v1"},
+	conn, resp, err := websocket.Dial(ctx, r.URL.String(), &websocket.DialOptions{HTTPClient: t.c.http, HTTPHeader: r.Header, Subprotocols: []string{AttachProtocol},
 		OnPingReceived: func(context.Context, []byte) bool { quiet.Reset(silence); return true }})
 	if err != nil {
 		if resp != nil && resp.StatusCode != http.StatusSwitchingProtocols {
@@ -155,17 +188,6 @@ func (t *Terminal) connect(ctx context.Context) error {
 	quiet = time.AfterFunc(silence, func() { conn.CloseNow() }) //nolint:errcheck // reads return it
 	t.conn, t.quiet = conn, quiet
 	return nil
-}
-
-// attachFrame is a text frame of the server: one of its fields.
-type attachFrame struct {
-	Hello     *Attached
-	Exit      *Exit
-	Truncated *struct{ From, Offset int64 }
-	Error     *struct {
-		Code                belay.Code
-		Detail, Field, Hint string
-	}
 }
 
 // frame takes one frame, over a new connection if there is none.
@@ -205,7 +227,7 @@ func (t *Terminal) frame(ctx context.Context) error {
 
 // said is what a text frame means.
 func (t *Terminal) said(data []byte) error {
-	var f attachFrame
+	var f Frame
 	if err := json.Unmarshal(data, &f); err != nil {
 		return belay.Errorf(belay.CodeInternal, "the server said what isn't understood").Wrap(err)
 	}
@@ -220,7 +242,7 @@ func (t *Terminal) said(data []byte) error {
 	case f.Exit != nil:
 		t.exit = f.Exit
 	case f.Error != nil:
-		t.last = &belay.Error{Code: f.Error.Code, Message: f.Error.Detail, Where: f.Error.Field, Hint: f.Error.Hint}
+		t.last = f.Error.error()
 		if t.to.Refused != nil {
 			t.to.Refused(t.last)
 		}
@@ -231,12 +253,12 @@ func (t *Terminal) said(data []byte) error {
 // ended is the error of a connection that ended.
 func (t *Terminal) ended(err error) error {
 	switch websocket.CloseStatus(err) {
-	case closeToken:
+	case CloseToken:
 		if t.last != nil {
 			return t.last
 		}
 		return belay.Errorf(belay.CodeUnauthorized, "the token isn't good any more")
-	case closeIdle:
+	case CloseIdle:
 		return belay.Errorf(belay.CodeBadState, "there was no input or output for too long").WithHint("attach again")
 	case websocket.StatusMessageTooBig:
 		return belay.Errorf(belay.CodeTooLarge, "a frame was too large")
@@ -287,26 +309,15 @@ func (t *Terminal) Write(ctx context.Context, p []byte) (n int, err error) {
 	return n, nil
 }
 
-// attachAsk is a text frame of the client: one of its fields.
-type attachAsk struct {
-	Resize *attachSize `json:"resize,omitempty"`
-	EOF    bool        `json:"eof,omitempty"`
-}
-
-type attachSize struct {
-	Cols int `json:"cols"`
-	Rows int `json:"rows"`
-}
-
 // Resize gives the program's terminal another size.
 func (t *Terminal) Resize(ctx context.Context, cols, rows int) error {
-	return t.ask(ctx, attachAsk{Resize: &attachSize{cols, rows}})
+	return t.ask(ctx, Ask{Resize: &Size{cols, rows}})
 }
 
 // CloseInput ends the input; on a terminal it is Ctrl-D.
-func (t *Terminal) CloseInput(ctx context.Context) error { return t.ask(ctx, attachAsk{EOF: true}) }
+func (t *Terminal) CloseInput(ctx context.Context) error { return t.ask(ctx, Ask{EOF: true}) }
 
-func (t *Terminal) ask(ctx context.Context, q attachAsk) error {
+func (t *Terminal) ask(ctx context.Context, q Ask) error {
 	data, err := json.Marshal(q)
 	if err != nil {
 		return belay.Errorf(belay.CodeBadCommand, "it can't be written as JSON").Wrap(err)

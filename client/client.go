@@ -94,15 +94,8 @@ func (c *Client) once(ctx context.Context, path, key string, body []byte, out an
 	}
 	r.Header.Set("Content-Type", "application/json")
 	r.Header.Set("Idempotency-Key", key)
-	resp, err := c.http.Do(r)
-	if err != nil {
-		return ctx.Err() == nil, unreachable(err)
-	}
-	defer resp.Body.Close()
-	if err := refusal(resp); err != nil {
-		return resp.StatusCode == http.StatusServiceUnavailable, err
-	}
-	return false, answer(resp, out)
+	status, err := c.do(r, out)
+	return status == http.StatusServiceUnavailable || status == 0 && ctx.Err() == nil, err
 }
 
 // Submit is what POST /v1/runs takes.
@@ -125,15 +118,22 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, out any
 	if err != nil {
 		return err
 	}
+	_, err = c.do(r, out)
+	return err
+}
+
+// do sends a request and reads its answer into out. The status is 0 where the server
+// didn't answer.
+func (c *Client) do(r *http.Request, out any) (status int, err error) {
 	resp, err := c.http.Do(r)
 	if err != nil {
-		return unreachable(err)
+		return 0, unreachable(err)
 	}
 	defer resp.Body.Close()
 	if err := refusal(resp); err != nil {
-		return err
+		return resp.StatusCode, err
 	}
-	return answer(resp, out)
+	return resp.StatusCode, answer(resp, out)
 }
 
 func (c *Client) request(ctx context.Context, method, path string, query url.Values, body io.Reader) (*http.Request, error) {
@@ -170,6 +170,18 @@ func answer(resp *http.Response, out any) error {
 	return nil
 }
 
+// Refusal is why the server didn't do what it was asked for.
+type Refusal struct {
+	Code   belay.Code `json:"code"`
+	Detail string     `json:"detail"`
+	Field  string     `json:"field,omitempty"`
+	Hint   string     `json:"hint,omitempty"`
+}
+
+func (r *Refusal) error() error {
+	return &belay.Error{Code: r.Code, Message: r.Detail, Where: r.Field, Hint: r.Hint}
+}
+
 // refusal is the error that an answer is; nil for one that isn't.
 func refusal(resp *http.Response) error {
 	if resp.StatusCode >= 200 && resp.StatusCode < 300 {
@@ -179,15 +191,10 @@ func refusal(resp *http.Response) error {
 	if err != nil {
 		return unreachable(err)
 	}
-	var p struct {
-		Code   belay.Code `json:"code"`
-		Detail string     `json:"detail"`
-		Field  string     `json:"field"`
-		Hint   string     `json:"hint"`
-	}
+	var p Refusal
 	media, _, _ := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if media == "application/problem+json" && json.Unmarshal(body, &p) == nil && p.Code != "" {
-		return &belay.Error{Code: p.Code, Message: p.Detail, Where: p.Field, Hint: p.Hint}
+		return p.error()
 	}
 	return belay.Errorf(belay.CodeInternal, "the server answered %s", strings.TrimSpace(resp.Status)).
 		WithHint("is it a server of belay, and is the address its own?")

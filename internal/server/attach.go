@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
@@ -28,9 +29,8 @@ var endlessRoutes = []route{
 
 const (
 	attachRoute    = "GET /v1/sessions/{id}/processes/{process}/attach"
-	attachProtocol = "belay.v1" // what is spoken once the connection is one of WebSocket
-	bearerProtocol = "bearer."  // begins the offer that brings a token
-	maxAttached    = 256        // at once, of all tenants
+	bearerProtocol = "bearer." // begins the offer that brings a token
+	maxAttached    = 256       // at once, of all tenants
 )
 
 // attachTimings is how an attachment spends its time.
@@ -97,7 +97,7 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 	}
 	// The gate has looked at the origin: pages that were named with --origin are
 	// let in, which this library would not.
-	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{attachProtocol}, InsecureSkipVerify: true})
+	c, err := websocket.Accept(w, r, &websocket.AcceptOptions{Subprotocols: []string{client.AttachProtocol}, InsecureSkipVerify: true})
 	if err == nil {
 		a.conn = c
 		err = a.serve(r.Context())
@@ -154,8 +154,8 @@ func (s *Server) attachment(r *http.Request) (*attachment, error) {
 	if !upgrades(r) {
 		return nil, input.At("header Upgrade", belay.Errorf(belay.CodeUsage, "this route speaks WebSocket").WithHint("belay attach PROCESS"))
 	}
-	if !slices.Contains(offers(r), attachProtocol) {
-		return nil, input.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUsage, "the request doesn't offer to speak %s", attachProtocol).WithHint("Sec-WebSocket-Protocol: %s", attachProtocol))
+	if !slices.Contains(offers(r), client.AttachProtocol) {
+		return nil, input.At("header Sec-WebSocket-Protocol", belay.Errorf(belay.CodeUsage, "the request doesn't offer to speak %s", client.AttachProtocol).WithHint("Sec-WebSocket-Protocol: %s", client.AttachProtocol))
 	}
 	offset, readOnly, err := attachQuery(r)
 	if err != nil {
@@ -241,10 +241,4 @@ var (
 	errGone   = errors.New("the client has gone")
 	errSilent = errors.New("the client doesn't answer")
 	errIdle   = errors.New("nothing came for too long")
-)
-
-// Codes of a close that aren't the standard's.
-const (
-	closeToken websocket.StatusCode = 4401 // the token isn't good any more
-	closeIdle  websocket.StatusCode = 4408
 )

@@ -12,6 +12,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
 )
@@ -199,25 +200,25 @@ func TestWhoMayBeAttached(t *testing.T) {
 		status int
 		code   belay.Code
 	}{
-		{"a page, the token among the offers", "", with("", "Origin", x.url), []string{attachProtocol, "bearer." + x.owner}, 101, ""},
-		{"a page that is named", "", with("", "Origin", "https://console.example.org", "Sec-Fetch-Site", "cross-site"), []string{"bearer." + x.owner, attachProtocol}, 101, ""},
-		{"no token", "", with(""), []string{attachProtocol}, 401, belay.CodeUnauthorized},
-		{"another token", "", with(other), []string{attachProtocol}, 401, belay.CodeUnauthorized},
-		{"another token among the offers", "", with(""), []string{attachProtocol, "bearer." + other}, 401, belay.CodeUnauthorized},
-		{"no token among the offers", "", with(""), []string{attachProtocol, "bearer."}, 401, belay.CodeUnauthorized},
-		{"two tokens among the offers", "", with(""), []string{attachProtocol, "bearer." + x.owner, "bearer." + other}, 401, belay.CodeUnauthorized},
-		{"a token in two places", "", with(x.owner), []string{attachProtocol, "bearer." + x.owner}, 401, belay.CodeUnauthorized},
-		{"a token in the query", x.path("?token=" + x.owner + "&access_token=" + x.owner), with(""), []string{attachProtocol}, 401, belay.CodeUnauthorized},
-		{"a page of another site", "", with(x.owner, "Origin", "https://attacker.example"), []string{attachProtocol}, 403, belay.CodeOrigin},
-		{"a page of another site, the token among the offers", "", with("", "Origin", "https://attacker.example"), []string{attachProtocol, "bearer." + x.owner}, 403, belay.CodeOrigin},
-		{"a sandboxed frame", "", with(x.owner, "Origin", "null"), []string{attachProtocol}, 403, belay.CodeOrigin},
-		{"rebinding", "", with(x.owner, "Host", "attacker.example"+port, "Origin", "http://attacker.example"+port), []string{attachProtocol}, 421, belay.CodeHost},
+		{"a page, the token among the offers", "", with("", "Origin", x.url), []string{client.AttachProtocol, "bearer." + x.owner}, 101, ""},
+		{"a page that is named", "", with("", "Origin", "https://console.example.org", "Sec-Fetch-Site", "cross-site"), []string{"bearer." + x.owner, client.AttachProtocol}, 101, ""},
+		{"no token", "", with(""), []string{client.AttachProtocol}, 401, belay.CodeUnauthorized},
+		{"another token", "", with(other), []string{client.AttachProtocol}, 401, belay.CodeUnauthorized},
+		{"another token among the offers", "", with(""), []string{client.AttachProtocol, "bearer." + other}, 401, belay.CodeUnauthorized},
+		{"no token among the offers", "", with(""), []string{client.AttachProtocol, "bearer."}, 401, belay.CodeUnauthorized},
+		{"two tokens among the offers", "", with(""), []string{client.AttachProtocol, "bearer." + x.owner, "bearer." + other}, 401, belay.CodeUnauthorized},
+		{"a token in two places", "", with(x.owner), []string{client.AttachProtocol, "bearer." + x.owner}, 401, belay.CodeUnauthorized},
+		{"a token in the query", x.path("?token=" + x.owner + "&access_token=" + x.owner), with(""), []string{client.AttachProtocol}, 401, belay.CodeUnauthorized},
+		{"a page of another site", "", with(x.owner, "Origin", "https://attacker.example"), []string{client.AttachProtocol}, 403, belay.CodeOrigin},
+		{"a page of another site, the token among the offers", "", with("", "Origin", "https://attacker.example"), []string{client.AttachProtocol, "bearer." + x.owner}, 403, belay.CodeOrigin},
+		{"a sandboxed frame", "", with(x.owner, "Origin", "null"), []string{client.AttachProtocol}, 403, belay.CodeOrigin},
+		{"rebinding", "", with(x.owner, "Host", "attacker.example"+port, "Origin", "http://attacker.example"+port), []string{client.AttachProtocol}, 421, belay.CodeHost},
 		{"no protocol", "", with(x.owner), nil, 400, belay.CodeUsage},
 		{"another protocol", "", with(x.owner), []string{"belay.v2"}, 400, belay.CodeUsage},
-		{"another tenant", "", with(theirs), []string{attachProtocol}, 404, belay.CodeNotFound},
-		{"no such session", "/v1/sessions/s2/processes/" + string(x.process) + "/attach", with(x.owner), []string{attachProtocol}, 404, belay.CodeNotFound},
-		{"no such program", "/v1/sessions/s1/processes/proc_none/attach", with(x.owner), []string{attachProtocol}, 404, belay.CodeNotFound},
-		{"no offset", x.path("?offset=x"), with(x.owner), []string{attachProtocol}, 400, belay.CodeUsage},
+		{"another tenant", "", with(theirs), []string{client.AttachProtocol}, 404, belay.CodeNotFound},
+		{"no such session", "/v1/sessions/s2/processes/" + string(x.process) + "/attach", with(x.owner), []string{client.AttachProtocol}, 404, belay.CodeNotFound},
+		{"no such program", "/v1/sessions/s1/processes/proc_none/attach", with(x.owner), []string{client.AttachProtocol}, 404, belay.CodeNotFound},
+		{"no offset", x.path("?offset=x"), with(x.owner), []string{client.AttachProtocol}, 400, belay.CodeUsage},
 	} {
 		if c.path == "" {
 			c.path = x.path("")
@@ -227,7 +228,7 @@ func TestWhoMayBeAttached(t *testing.T) {
 			t.Errorf("%s: %d %s, want %d %s", c.name, a.status, a.body, c.status, c.code)
 		}
 		said := fmt.Sprint(a.header, string(a.body))
-		if strings.Contains(said, x.owner) || conn != nil && conn.Subprotocol() != attachProtocol {
+		if strings.Contains(said, x.owner) || conn != nil && conn.Subprotocol() != client.AttachProtocol {
 			t.Errorf("%s: the answer has the token, or another protocol: %s", c.name, said)
 		}
 		if conn != nil {
@@ -258,7 +259,7 @@ func TestAnAttachmentEndsWithItsToken(t *testing.T) {
 	if _, err := x.tokens.Revoke(made.ID); err != nil {
 		t.Fatal(err)
 	}
-	at.over(closeToken)
+	at.over(client.CloseToken)
 	if len(at.errs) != 1 || at.errs[0].Code != belay.CodeUnauthorized {
 		t.Errorf("it was told %v", at.errs)
 	}
@@ -284,7 +285,7 @@ func TestAnAttachmentEndsWithItsToken(t *testing.T) {
 func TestAnAttachmentEndsByItself(t *testing.T) {
 	x := newProgram(t, false, "cat")
 	x.s.pace.beat, x.s.pace.idle = 20*time.Millisecond, 200*time.Millisecond
-	x.attach(x.owner, "").over(closeIdle)
+	x.attach(x.owner, "").over(client.CloseIdle)
 	x.s.pace = usualPace
 	at := x.attach(x.owner, "")
 	done := make(chan struct{})

@@ -11,6 +11,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
@@ -49,58 +50,6 @@ const (
 	maxPicked = 256 << 10 // bytes of the output that are read at once
 )
 
-// attachSays is a text frame of the server: one of its fields.
-type attachSays struct {
-	Hello     *attachHello     `json:"hello,omitempty"`
-	Truncated *attachTruncated `json:"truncated,omitempty"`
-	Exit      *attachExit      `json:"exit,omitempty"`
-	Error     *attachError     `json:"error,omitempty"`
-}
-
-type attachHello struct {
-	Process belay.ProcessID `json:"processId"`
-	Session belay.SessionID `json:"sessionId"`
-	Argv    []string        `json:"argv"`
-	PID     int             `json:"pid"`
-	Offset  int64           `json:"offset"` // of the first byte that is sent
-	Size    int64           `json:"size"`   // bytes there are so far
-	Input   string          `json:"input"`  // open; read_only: not for this client; closed
-	Live    bool            `json:"live"`   // it comes as it is printed; else as it is recorded
-	Rows    int             `json:"rows,omitempty"`
-	Cols    int             `json:"cols,omitempty"`
-}
-
-type attachTruncated struct {
-	From   int64 `json:"from"`
-	Offset int64 `json:"offset"` // what is between the two isn't kept
-}
-
-type attachExit struct {
-	Code     int            `json:"code"`
-	Signal   string         `json:"signal,omitempty"`
-	Reason   string         `json:"reason"` // exited, or as process.terminated has it, or the class of process.failed
-	Limit    string         `json:"limit,omitempty"`
-	Position store.Position `json:"position"` // of the fact
-}
-
-type attachError struct {
-	Code   belay.Code `json:"code"`
-	Detail string     `json:"detail"`
-	Field  string     `json:"field,omitempty"`
-	Hint   string     `json:"hint,omitempty"`
-}
-
-// attachAsks is a text frame of the client: one of its fields.
-type attachAsks struct {
-	Resize *attachSize `json:"resize,omitempty"`
-	EOF    bool        `json:"eof,omitempty"`
-}
-
-type attachSize struct {
-	Cols int `json:"cols"`
-	Rows int `json:"rows"`
-}
-
 // serve speaks with the client until one of them, or the program, ends, and
 // returns why.
 func (a *attachment) serve(ctx context.Context) error {
@@ -136,13 +85,13 @@ func (a *attachment) part(err error) {
 	case errors.Is(err, errOver):
 		code, reason = websocket.StatusNormalClosure, "ended"
 	case errors.Is(err, errIdle):
-		code, reason = closeIdle, "idle"
+		code, reason = client.CloseIdle, "idle"
 	case errors.Is(err, context.Canceled):
 		code, reason = websocket.StatusGoingAway, string(belay.CodeDraining)
 	default:
 		reason = string(codeOf(err))
 		if codeOf(err) == belay.CodeUnauthorized {
-			code = closeToken
+			code = client.CloseToken
 		}
 		a.refused(err)
 	}
@@ -229,7 +178,7 @@ func (a *attachment) mayWrite() error {
 
 // asked does what a text frame asks for.
 func (a *attachment) asked(data []byte) error {
-	var in attachAsks
+	var in client.Ask
 	if err := input.Decode(data, &in); err != nil {
 		return err
 	}
@@ -261,11 +210,11 @@ func (a *attachment) refused(err error) {
 		a.tenant.log.Error("attach", "process", string(a.id), "error", err.Error())
 	}
 	p := input.ProblemOf(err)
-	a.say(attachSays{Error: &attachError{p.Code, p.Detail, p.Field, p.Hint}}) //nolint:errcheck // the reader learns that the client is gone
+	a.say(client.Frame{Error: &client.Refusal{Code: p.Code, Detail: p.Detail, Field: p.Field, Hint: p.Hint}}) //nolint:errcheck // the reader learns that the client is gone
 }
 
 // say sends a text frame.
-func (a *attachment) say(m attachSays) error {
+func (a *attachment) say(m client.Frame) error {
 	data, err := json.Marshal(m)
 	if err != nil {
 		return fmt.Errorf("an answer of an attachment: %w", err)

@@ -9,6 +9,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -45,7 +46,7 @@ func (a *attachment) follow(ctx context.Context) error {
 
 // hello sends what the client is attached to and where it begins.
 func (a *attachment) hello(ctx context.Context) error {
-	h := attachHello{Process: a.id, Session: a.sid, Argv: a.started.Argv, PID: a.started.PID, Input: "closed"}
+	h := client.Attached{Process: a.id, Session: a.sid, Argv: a.started.Argv, PID: a.started.PID, Input: "closed"}
 	var err error
 	if run, live := a.Attachable(a.id); live {
 		h.Live = true
@@ -70,7 +71,7 @@ func (a *attachment) hello(ctx context.Context) error {
 		a.offset = max(0, h.Size+a.offset)
 	}
 	h.Offset = a.offset
-	return a.say(attachSays{Hello: &h})
+	return a.say(client.Frame{Hello: &h})
 }
 
 // size is how much of the output facts have, and whether the program is one of
@@ -257,7 +258,7 @@ func (a *attachment) skip(to int64) error {
 	}
 	from := a.offset
 	a.offset = to
-	return a.say(attachSays{Truncated: &attachTruncated{from, to}})
+	return a.say(client.Frame{Truncated: &client.Gap{From: from, Offset: to}})
 }
 
 // blob sends what a content that begins at a place has behind the offset.
@@ -315,7 +316,7 @@ func (a *attachment) show(ctx context.Context, b []byte) error {
 
 // exit sends how the program ended.
 func (a *attachment) exit(rec *store.Record) error {
-	e := attachExit{Position: rec.Position}
+	e := client.Exit{Position: int64(rec.Position)}
 	switch p := rec.Event.Data.(type) {
 	case event.ProcessCompleted:
 		e.Code, e.Reason, e.Limit = p.Exit, "exited", p.Limit
@@ -324,7 +325,7 @@ func (a *attachment) exit(rec *store.Record) error {
 	case event.ProcessFailed:
 		e.Code, e.Reason = -1, p.Class
 	}
-	if err := a.say(attachSays{Exit: &e}); err != nil {
+	if err := a.say(client.Frame{Exit: &e}); err != nil {
 		return err
 	}
 	return errOver

@@ -13,6 +13,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
@@ -124,7 +125,7 @@ func TestWhatIsntKeptIsSaid(t *testing.T) {
 	})
 	late := (&programRig{rig: r, process: x.process}).attach(x.owner, "?offset=10")
 	late.over(websocket.StatusNormalClosure)
-	if len(late.gaps) == 0 || late.gaps[0] != (attachTruncated{10, gone.Ref.Size}) || !strings.HasSuffix(string(late.out), "xlast\n") {
+	if len(late.gaps) == 0 || late.gaps[0] != (client.Gap{From: 10, Offset: gone.Ref.Size}) || !strings.HasSuffix(string(late.out), "xlast\n") {
 		t.Errorf("%d bytes, ending in %q, gaps %v", len(late.out), late.out[max(0, len(late.out)-10):], late.gaps)
 	}
 	skipped := 10
@@ -145,7 +146,7 @@ func TestAttachmentsThatMayTypeAreRecorded(t *testing.T) {
 	owner.see("hello")
 	viewer.c.Close(websocket.StatusNormalClosure, "") //nolint:errcheck // the server says goodbye
 	owner.c.Close(websocket.StatusNormalClosure, "")  //nolint:errcheck // as above
-	x.dial("/v1/sessions/s1/processes/proc_none/attach", bearerOf(x.owner), attachProtocol)
+	x.dial("/v1/sessions/s1/processes/proc_none/attach", bearerOf(x.owner), client.AttachProtocol)
 	x.s.attached.Wait()
 	var said []string
 	for rec, err := range x.opened[auth.DefaultTenant].Scan(t.Context(), 0) {

@@ -15,6 +15,7 @@ import (
 	"github.com/coder/websocket"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
@@ -121,17 +122,17 @@ type attached struct {
 	t     *testing.T
 	c     *websocket.Conn
 	out   []byte
-	hello attachHello
-	exit  *attachExit
-	errs  []attachError
-	gaps  []attachTruncated
+	hello client.Attached
+	exit  *client.Exit
+	errs  []client.Refusal
+	gaps  []client.Gap
 	err   error
 }
 
 // attach attaches with a token and reads the greeting.
 func (x *programRig) attach(token, query string) *attached {
 	x.t.Helper()
-	c, a := x.dial(x.path(query), bearerOf(token), attachProtocol)
+	c, a := x.dial(x.path(query), bearerOf(token), client.AttachProtocol)
 	if c == nil {
 		x.t.Fatalf("not attached: %d %s", a.status, a.body)
 	}
@@ -158,7 +159,7 @@ func (at *attached) next() bool {
 		at.out = append(at.out, data...)
 		return true
 	}
-	var m attachSays
+	var m client.Frame
 	if err := json.Unmarshal(data, &m); err != nil {
 		at.t.Fatalf("%s: %v", data, err)
 	}
