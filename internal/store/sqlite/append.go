@@ -13,29 +13,30 @@ import (
 )
 
 // stream reads a stream's row inside the transaction.
-func (h *heads) stream(name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
+func (h *heads) stream(name belay.StreamID) (s layout.Stream, found bool, err error) {
 	if s, found = h.streams[name]; found {
-		return s, s.ID != 0, nil, nil
+		return s, s.ID != 0, nil
 	}
 	s.Name = name
-	found, refused, broken = h.checked("SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", string(name),
+	found, err = h.checked("SELECT "+layout.StreamColumns+" FROM streams WHERE name=?", string(name),
 		func(row *sql.Row) error { return s.Scan(row.Scan) })
-	if refused == nil && broken == nil {
+	if err == nil {
 		h.setStream(s)
 	}
-	return s, found, refused, broken
+	return s, found, err
 }
 
 // streamIn is stream, or a new row, and refuses another session.
-func (h *heads) streamIn(session belay.SessionID, name belay.StreamID) (s layout.Stream, found bool, refused, broken error) {
-	s, found, refused, broken = h.stream(name)
-	if broken != nil || refused != nil {
-		return s, found, refused, broken
+func (h *heads) streamIn(session belay.SessionID, name belay.StreamID) (s layout.Stream, found bool, err error) {
+	s, found, err = h.stream(name)
+	switch {
+	case err != nil:
+	case !found:
+		s = layout.NewStream(name, session)
+	case s.Session != session:
+		err = refusal{belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", s.Session, session).At(string(name))}
 	}
-	if !found {
-		return layout.NewStream(name, session), false, nil, nil
-	}
-	return s, true, s.InSession(session), nil
+	return s, found, err
 }
 
 // save writes a stream's row and gives a new one its number.
@@ -131,36 +132,36 @@ func packAppend(batches []store.Batch) (*appendOp, error) {
 	return op, nil
 }
 
-func (o *appendOp) apply(w *writer) (refused, broken error) {
+func (o *appendOp) apply(w *writer) error {
 	o.pos, o.wrote = nil, false
 	for _, p := range o.parts {
-		if refused, broken = p.look(w, o.claim == nil); refused != nil || broken != nil {
-			return refused, broken
+		if err := p.look(w, o.claim == nil); err != nil {
+			return err
 		}
 	}
 	parts := slices.DeleteFunc(slices.Clone(o.parts), func(p *part) bool { return p.again })
 	if len(parts) == 0 {
-		return nil, nil
+		return nil
 	}
-	fresh, refused, broken := w.checkSends(o.sends, true)
-	if refused != nil || broken != nil {
-		return refused, broken
+	fresh, err := w.checkSends(o.sends, true)
+	if err != nil {
+		return err
 	}
 	for _, s := range o.sends {
 		if o.consumed[s.Order.ID] && !slices.ContainsFunc(fresh, func(f layout.Order) bool { return f.Order.ID == s.Order.ID }) {
-			return store.ErrConflict, nil
+			return refusal{store.ErrConflict}
 		}
 	}
-	if refused, broken = o.own(w); refused != nil || broken != nil {
-		return refused, broken
+	if err := o.own(w); err != nil {
+		return err
 	}
 	o.wrote = true
-	return nil, o.write(w, parts, fresh)
+	return o.write(w, parts, fresh)
 }
 
 // look reads the stream and the key, and refuses a batch that doesn't follow, or
 // whose epoch isn't that of whoever owns the session now.
-func (p *part) look(w *writer, claimed bool) (refused, broken error) {
+func (p *part) look(w *writer, claimed bool) (err error) {
 	if claimed {
 		owned := string(p.b.Session)
 		if p.b.Session == belay.SystemSession {
@@ -168,50 +169,48 @@ func (p *part) look(w *writer, claimed bool) (refused, broken error) {
 		}
 		epoch, found, err := w.epoch(owned)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if !found || epoch != p.b.Epoch {
-			return store.ErrStale, nil
+			return refusal{store.ErrStale}
 		}
 	}
 	var found bool
-	p.s, found, refused, broken = w.streamIn(p.b.Session, p.b.Stream)
-	if refused != nil || broken != nil {
-		return refused, broken
+	if p.s, found, err = w.streamIn(p.b.Session, p.b.Stream); err != nil {
+		return err
 	}
 	if p.again = false; found && p.b.Key != "" {
 		var pos int64
-		if p.again, broken = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{p.s.ID, shortKey(p.b.Key)}, &pos); broken != nil || p.again {
-			return nil, broken
+		if p.again, err = w.row("SELECT pos FROM keys WHERE stream=? AND key=?", []any{p.s.ID, shortKey(p.b.Key)}, &pos); err != nil || p.again {
+			return err
 		}
 	}
 	if p.s.Seq != p.b.After {
-		return store.ErrConflict, nil
+		return refusal{store.ErrConflict}
 	}
-	return nil, nil
+	return nil
 }
 
 // own makes the claim that comes with the append, and gives it back unless it is
 // kept: the facts are written in the same transaction.
-func (o *appendOp) own(w *writer) (refused, broken error) {
+func (o *appendOp) own(w *writer) error {
 	if o.claim == nil {
-		return nil, nil
+		return nil
 	}
 	if o.writes != nil {
-		if refused, broken = o.writes.look(w); refused != nil || broken != nil {
-			return refused, broken
+		if err := o.writes.look(w); err != nil {
+			return err
 		}
 	}
-	if refused, broken = o.claim.apply(w); refused != nil || broken != nil {
-		return refused, broken
-	}
+	err := o.claim.apply(w)
 	switch {
+	case err != nil:
 	case o.writes != nil:
-		return nil, o.writes.write(w)
+		err = o.writes.write(w)
 	case !o.keep:
-		return (&releaseOp{o.claim.session, o.claim.epoch}).apply(w)
+		err = (&releaseOp{o.claim.session, o.claim.epoch}).apply(w)
 	}
-	return nil, nil
+	return err
 }
 
 func (o *appendOp) write(w *writer, parts []*part, fresh []layout.Order) (err error) {

@@ -1,8 +1,10 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 	"iter"
 
 	"github.com/belay-run/belay"
@@ -90,49 +92,48 @@ type restoreOp struct {
 
 // apply writes everything or nothing: what it wrote before a refusal is taken
 // back, while the rest of the transaction stays.
-func (o *restoreOp) apply(w *writer) (refused, broken error) {
+func (o *restoreOp) apply(w *writer) error {
 	if err := w.exec("SAVEPOINT restore"); err != nil {
-		return nil, err
+		return err
 	}
 	types := len(w.fresh)
-	refused, broken = o.write(w)
-	if broken != nil {
-		return nil, broken
-	}
-	if refused != nil {
+	answer := o.write(w)
+	if _, refused := errors.AsType[refusal](answer); refused {
 		for _, name := range w.fresh[types:] {
 			delete(w.types, name)
 		}
 		w.fresh = w.fresh[:types]
 		if err := w.exec("ROLLBACK TO restore"); err != nil {
-			return nil, err
+			return err
 		}
+	} else if answer != nil {
+		return answer
 	}
-	return refused, w.exec("RELEASE restore")
+	return cmp.Or(w.exec("RELEASE restore"), answer)
 }
 
-func (o *restoreOp) write(w *writer) (refused, broken error) {
-	if refused, broken := w.lift(o.r.Session); refused != nil || broken != nil {
-		return refused, broken
+func (o *restoreOp) write(w *writer) error {
+	if err := w.lift(o.r.Session); err != nil {
+		return err
 	}
-	streams, refused, broken := o.streams(w)
-	if refused != nil || broken != nil {
-		return refused, broken
+	streams, err := o.streams(w)
+	if err != nil {
+		return err
 	}
-	if refused, broken = o.writeFacts(w, streams); refused != nil || broken != nil {
-		return refused, broken
+	if err := o.writeFacts(w, streams); err != nil {
+		return err
 	}
 	for _, s := range streams {
 		if err := w.save(s); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	return o.writeInbox(w)
 }
 
 // streams makes the rows of the session's streams, none of which may exist.
-func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*layout.Stream, refused, broken error) {
-	streams = map[belay.StreamID]*layout.Stream{}
+func (o *restoreOp) streams(w *writer) (map[belay.StreamID]*layout.Stream, error) {
+	streams := map[belay.StreamID]*layout.Stream{}
 	names := make([]belay.StreamID, 0, len(o.r.Heads)+len(o.orders))
 	for _, h := range o.r.Heads {
 		names = append(names, h.Stream)
@@ -144,12 +145,12 @@ func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*layout.Strea
 		if streams[name] != nil {
 			continue
 		}
-		_, found, refused, broken := w.stream(name)
-		if found && refused == nil {
-			refused = store.Exists(name)
+		_, found, err := w.stream(name)
+		if err == nil && found {
+			err = refusal{store.Exists(name)}
 		}
-		if refused != nil || broken != nil {
-			return nil, refused, broken
+		if err != nil {
+			return nil, err
 		}
 		s := layout.NewStream(name, o.r.Session)
 		lane := o.r.Lanes[name]
@@ -158,60 +159,62 @@ func (o *restoreOp) streams(w *writer) (streams map[belay.StreamID]*layout.Strea
 			s.Runnable = 1
 		}
 		if err := w.save(&s); err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		streams[name] = &s
 	}
-	return streams, nil, nil
+	return streams, nil
 }
 
-func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*layout.Stream) (refused, broken error) {
+func (o *restoreOp) writeFacts(w *writer, streams map[belay.StreamID]*layout.Stream) error {
 	chains := store.NewChains(o.r.Session)
 	o.facts = 0
 	for f, err := range o.r.Facts {
 		if err != nil {
-			return err, nil
+			return refusal{err}
 		}
 		s := streams[f.Stream]
 		if s == nil {
-			return store.Damaged(string(f.Stream), "no head names this stream"), nil
+			return refusal{store.Damaged(string(f.Stream), "no head names this stream")}
 		}
 		head, err := chains.Add(&f)
 		if err != nil {
-			return err, nil
+			return refusal{err}
 		}
 		s.Seq, s.Time, s.Hash = head.Seq, f.Row.Time, head.Hash
 		w.grown += len(f.Row.Data)
 		if _, err := w.insertEvents([]link{{s.ID, &f.Row, &head.Hash}}); err != nil {
-			return nil, err
+			return err
 		}
 		o.facts++
 	}
-	return chains.End(o.r.Heads), nil
+	if err := chains.End(o.r.Heads); err != nil {
+		return refusal{err}
+	}
+	return nil
 }
 
 // writeInbox brings the commands back that wait for an answer. Their ids may be
 // known here from the time before the session was deleted.
-func (o *restoreOp) writeInbox(w *writer) (refused, broken error) {
+func (o *restoreOp) writeInbox(w *writer) error {
 	for i := range o.orders {
 		p := &o.orders[i]
 		known, err := w.sameAs(*p, nil)
+		switch {
+		case err != nil || known == nil:
+		case string(known) != string(p.Same):
+			err = refusal{belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.Order.ID))}
+		default:
+			err = w.exec("DELETE FROM commands WHERE id=?", string(p.Order.ID))
+		}
+		if err == nil {
+			err = w.enqueue(p)
+		}
 		if err != nil {
-			return nil, err
-		}
-		if known != nil {
-			if string(known) != string(p.Same) {
-				return belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.Order.ID)), nil
-			}
-			if err := w.exec("DELETE FROM commands WHERE id=?", string(p.Order.ID)); err != nil {
-				return nil, err
-			}
-		}
-		if err := w.enqueue(p); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 func (o *restoreOp) committed(w *writer) {

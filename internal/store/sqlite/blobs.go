@@ -108,7 +108,7 @@ func (p *pendingBlobs) failed(err error) {
 // flushOp makes the writer run a transaction for what waits.
 type flushOp struct{}
 
-func (flushOp) apply(*writer) (refused, broken error) { return nil, nil }
+func (flushOp) apply(*writer) error { return nil }
 
 // Put keeps content. Small content waits for the next transaction and costs
 // none of its own.

@@ -107,16 +107,15 @@ const vacuumPages = "500"
 // vacuumOp gives free pages back until there are none.
 type vacuumOp struct{ done bool }
 
-func (v *vacuumOp) apply(w *writer) (refused, broken error) {
-	err := w.each("PRAGMA incremental_vacuum("+vacuumPages+")", nil, func(*sql.Rows) error { return nil })
-	if err != nil {
-		return nil, err
+func (v *vacuumOp) apply(w *writer) error {
+	if err := w.each("PRAGMA incremental_vacuum("+vacuumPages+")", nil, func(*sql.Rows) error { return nil }); err != nil {
+		return err
 	}
 	w.grown += 500 * 4096
 	var free int64
-	_, err = w.row("PRAGMA freelist_count", nil, &free)
+	_, err := w.row("PRAGMA freelist_count", nil, &free)
 	v.done = free == 0
-	return nil, err
+	return err
 }
 
 // size is that of the store's files.

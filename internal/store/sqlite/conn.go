@@ -112,21 +112,24 @@ func (c *conn) row(query string, args []any, into ...any) (found bool, err error
 	return err == nil, err
 }
 
-// checked reads the row of a name, whose scan refuses one that isn't what was written.
-func (c *conn) checked(query, name string, scan func(*sql.Row) error) (found bool, refused, broken error) {
+// checked reads the row of a name. One that isn't what was written is a refusal.
+func (c *conn) checked(query, name string, scan func(*sql.Row) error) (found bool, err error) {
 	s, err := c.prepared(query)
 	if err != nil {
-		return false, nil, err
+		return false, err
 	}
-	switch err := scan(s.QueryRowContext(c.db.life, name)); {
-	case err == sql.ErrNoRows:
-		return false, nil, nil
-	case belay.CodeOf(err) == belay.CodeStoreDamaged:
-		return false, err, nil
-	case err != nil:
-		return false, nil, err
+	if err = scan(s.QueryRowContext(c.db.life, name)); err == sql.ErrNoRows {
+		return false, nil
 	}
-	return true, nil, nil
+	return err == nil, damageRefused(err)
+}
+
+// damageRefused makes a refusal of an error about damage: it concerns one caller.
+func damageRefused(err error) error {
+	if belay.CodeOf(err) == belay.CodeStoreDamaged {
+		return refusal{err}
+	}
+	return err
 }
 
 // prepared is a statement that is prepared when it is first used.

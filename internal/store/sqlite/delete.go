@@ -74,8 +74,8 @@ func (del *deletions) purgeRows(ctx context.Context, g *layout.Tombstone) error 
 // truncateOp makes the log empty after its transaction, if readers let it.
 type truncateOp struct{}
 
-func (*truncateOp) apply(*writer) (refused, broken error) { return nil, nil }
-func (*truncateOp) committed(w *writer)                   { w.truncate() }
+func (*truncateOp) apply(*writer) error { return nil }
+func (*truncateOp) committed(w *writer) { w.truncate() }
 
 // buryOp puts a tombstone in the place of a session's streams.
 type buryOp struct {
@@ -85,47 +85,51 @@ type buryOp struct {
 	g       layout.Tombstone // the answer
 }
 
-func (b *buryOp) apply(w *writer) (refused, broken error) {
-	old, found, refused, broken := w.grave(b.session)
-	if refused != nil || broken != nil {
-		return refused, broken
+func (b *buryOp) apply(w *writer) error {
+	old, found, err := w.grave(b.session)
+	if err != nil {
+		return err
 	}
 	if found && !old.Restored {
 		b.g = old
-		return nil, nil
+		return nil
 	}
 	var owner ownerRow
-	owned, broken := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(b.session)}, owner.into()...)
-	if broken != nil {
-		return nil, broken
+	owned, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(b.session)}, owner.into()...)
+	if err != nil {
+		return err
 	}
 	if owner.live(w.now(), w.db.o.Alive) {
 		owner.o.Since = store.FromMicros(owner.since)
-		return &store.OwnedError{Session: b.session, Owner: owner.o}, nil
+		return refusal{&store.OwnedError{Session: b.session, Owner: owner.o}}
 	}
-	if refused, broken := w.contentPinned(); refused != nil || broken != nil {
-		return refused, broken
+	if err := w.mayDropContent(); err != nil {
+		return err
 	}
 	b.g = layout.Tombstone{Tombstone: store.Tombstone{Session: b.session, Time: store.FromMicros(store.Micros(w.now())), By: b.by,
 		Epoch: max(owner.o.Epoch, old.Epoch)}}
-	if refused, broken := b.heads(w); refused != nil || broken != nil {
-		return refused, broken
+	if err := b.heads(w); err != nil {
+		return err
 	}
 	if len(b.g.Pending) == 0 && !owned && !found {
-		return store.ErrNotFound, nil
+		return refusal{store.ErrNotFound}
 	}
 	if b.resting {
-		if busy, err := w.row("SELECT 1 FROM streams s WHERE s.session=? AND (s.runnable<>0 OR s.wake<>0 OR EXISTS (SELECT 1 FROM inbox i WHERE i.stream=s.id)) LIMIT 1",
-			[]any{string(b.session)}, new(int)); err != nil || busy {
-			return belay.Errorf(belay.CodeBusy, "something is wanted in the session").At(string(b.session)).WithHint("belay sessions show %s", b.session), err
+		busy, err := w.row("SELECT 1 FROM streams s WHERE s.session=? AND (s.runnable<>0 OR s.wake<>0 OR EXISTS (SELECT 1 FROM inbox i WHERE i.stream=s.id)) LIMIT 1",
+			[]any{string(b.session)}, new(int))
+		if err == nil && busy {
+			err = refusal{belay.Errorf(belay.CodeBusy, "something is wanted in the session").At(string(b.session)).WithHint("belay sessions show %s", b.session)}
+		}
+		if err != nil {
+			return err
 		}
 	}
-	return nil, b.write(w)
+	return b.write(w)
 }
 
 // heads notes how the session's streams ended.
-func (b *buryOp) heads(w *writer) (refused, broken error) {
-	err := w.each("SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", []any{string(b.session)}, func(rows *sql.Rows) error {
+func (b *buryOp) heads(w *writer) error {
+	return damageRefused(w.each("SELECT "+layout.StreamColumns+" FROM streams WHERE session=? ORDER BY name", []any{string(b.session)}, func(rows *sql.Rows) error {
 		var s layout.Stream
 		err := s.Scan(rows.Scan)
 		b.g.Pending = append(b.g.Pending, s.ID)
@@ -134,11 +138,7 @@ func (b *buryOp) heads(w *writer) (refused, broken error) {
 			b.g.Heads = append(b.g.Heads, store.Head{Stream: s.Name, Session: s.Session, Seq: s.Seq, Hash: s.Hash, Time: store.FromMicros(s.Time)})
 		}
 		return err
-	})
-	if belay.CodeOf(err) == belay.CodeStoreDamaged {
-		return err, nil
-	}
-	return nil, err
+	}))
 }
 
 func (b *buryOp) write(w *writer) (err error) {
@@ -183,17 +183,17 @@ type purgeOp struct {
 	done bool // nothing was left
 }
 
-func (p *purgeOp) apply(w *writer) (refused, broken error) {
-	now, found, refused, broken := w.grave(p.g.Session)
-	if refused != nil || broken != nil {
-		return refused, broken
+func (p *purgeOp) apply(w *writer) error {
+	now, found, err := w.grave(p.g.Session)
+	if err != nil {
+		return err
 	}
 	if !found || now.Position != p.g.Position || len(now.Pending) == 0 {
 		p.done = true // another process finished it
-		return nil, nil
+		return nil
 	}
 	if err := w.exec(secureDeleteOn); err != nil {
-		return nil, err
+		return err
 	}
 	left := int64(purgePortion)
 	for _, stream := range now.Pending {
@@ -205,17 +205,17 @@ func (p *purgeOp) apply(w *writer) (refused, broken error) {
 		} {
 			n, err := w.count(query, stream, left)
 			if err != nil {
-				return nil, err
+				return err
 			}
 			w.grown += int(n) * 1024
 			if left -= n; left <= 0 {
-				return nil, w.exec(secureDeleteFast)
+				return w.exec(secureDeleteFast)
 			}
 		}
 	}
 	now.Pending = nil
 	p.done = true
-	return nil, cmp.Or(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.Sum(), int64(now.Position)), w.exec(secureDeleteFast))
+	return cmp.Or(w.exec("UPDATE tombstones SET pending=x'', sum=? WHERE pos=?", now.Sum(), int64(now.Position)), w.exec(secureDeleteFast))
 }
 
 // finishDeletion removes what a crash left of a session.
@@ -230,16 +230,16 @@ func (del *deletions) finishDeletion(ctx context.Context, session belay.SessionI
 }
 
 // lift notes that a deleted session was restored.
-func (w *writer) lift(session belay.SessionID) (refused, broken error) {
-	g, found, refused, broken := w.grave(session)
+func (w *writer) lift(session belay.SessionID) error {
+	g, found, err := w.grave(session)
 	switch {
-	case refused != nil || broken != nil || !found || g.Restored:
-		return refused, broken
+	case err != nil || !found || g.Restored:
+		return err
 	case len(g.Pending) > 0:
-		return belay.Errorf(belay.CodeBusy, "the session is just being deleted").At(string(session)).WithHint("repeat the command"), nil
+		return refusal{belay.Errorf(belay.CodeBusy, "the session is just being deleted").At(string(session)).WithHint("repeat the command")}
 	}
 	g.Restored = true
-	return nil, w.exec("UPDATE tombstones SET restored=1, sum=? WHERE pos=?", g.Sum(), int64(g.Position))
+	return w.exec("UPDATE tombstones SET restored=1, sum=? WHERE pos=?", g.Sum(), int64(g.Position))
 }
 
 // unfinished are the streams of deletions that go on or were cut short.

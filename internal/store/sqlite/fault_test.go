@@ -83,9 +83,9 @@ func openStubbornly(ctx context.Context, dir string) (db *DB, err error) {
 // tidOp tells the thread that the writer runs on.
 type tidOp struct{ tid int }
 
-func (o *tidOp) apply(*writer) (refused, broken error) {
+func (o *tidOp) apply(*writer) error {
 	o.tid = unix.Gettid()
-	return nil, nil
+	return nil
 }
 
 // stubbornly repeats a write that finds the disk full. A write that succeeds

@@ -27,16 +27,13 @@ func (own *owners) HoldContents(ctx context.Context) (release func() error, err 
 	return func() error { return own.Release(context.WithoutCancel(ctx), layout.BackupKey, epoch) }, nil
 }
 
-// contentPinned reports whether a backup keeps content from being removed.
-func (w *writer) contentPinned() (refused, broken error) {
+// mayDropContent refuses while a backup keeps content from being removed.
+func (w *writer) mayDropContent() error {
 	var r ownerRow
-	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(layout.BackupKey)}, r.into()...); err != nil {
-		return nil, err
+	if _, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(layout.BackupKey)}, r.into()...); err != nil || !r.live(w.now(), w.db.o.Alive) {
+		return err
 	}
-	if !r.live(w.now(), w.db.o.Alive) {
-		return nil, nil
-	}
-	return belay.Errorf(belay.CodeBusy, "a backup is being made").At(w.db.path).WithHint("repeat the command when it has ended"), nil
+	return refusal{belay.Errorf(belay.CodeBusy, "a backup is being made").At(w.db.path).WithHint("repeat the command when it has ended")}
 }
 
 // CopyDatabase writes the database, as one read transaction sees it, to a new file.

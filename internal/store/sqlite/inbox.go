@@ -2,9 +2,9 @@ package sqlite
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"database/sql"
+	"errors"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
@@ -27,48 +27,44 @@ func (in *inbox) Enqueue(ctx context.Context, orders ...belay.Order) error {
 
 type enqueueOp []layout.Order
 
-func (e enqueueOp) apply(w *writer) (refused, broken error) {
-	fresh, refused, broken := w.checkSends(e, false)
-	if refused != nil || broken != nil {
-		return refused, broken
-	}
+func (e enqueueOp) apply(w *writer) error {
+	fresh, err := w.checkSends(e, false)
 	for i := range fresh {
-		if err := w.enqueue(&fresh[i]); err != nil {
-			return nil, err
+		if err == nil {
+			err = w.enqueue(&fresh[i])
 		}
 	}
-	return nil, nil
+	return err
 }
 
 // checkSends leaves out the orders that came in before and refuses those that
 // can't come in. Orders for a session that was deleted are refused too, or left
 // out when they come with facts.
-func (w *writer) checkSends(orders []layout.Order, withFacts bool) (fresh []layout.Order, refused, broken error) {
+func (w *writer) checkSends(orders []layout.Order, withFacts bool) (fresh []layout.Order, err error) {
 	for _, p := range orders {
 		known, err := w.sameAs(p, fresh)
 		if err != nil {
-			return nil, nil, err
+			return nil, err
 		}
 		if known != nil {
 			if !bytes.Equal(known, p.Same) {
-				return nil, belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.Order.ID)).
-					WithHint("use a new id for another command"), nil
+				return nil, refusal{belay.Errorf(belay.CodeIDConflict, "the command id is taken by another command").At(string(p.Order.ID)).
+					WithHint("use a new id for another command")}
 			}
 			continue
 		}
-		_, there, refused, broken := w.streamIn(p.Order.Session, p.Order.Stream)
-		if refused == nil && broken == nil && !there {
-			_, refused, broken = w.buried(p.Order.Session)
-			if withFacts && belay.CodeOf(refused) == belay.CodeDeleted {
+		_, there, err := w.streamIn(p.Order.Session, p.Order.Stream)
+		if err == nil && !there {
+			if _, err = w.buried(p.Order.Session); withFacts && belay.CodeOf(err) == belay.CodeDeleted {
 				continue
 			}
 		}
-		if refused != nil || broken != nil {
-			return nil, refused, broken
+		if err != nil {
+			return nil, err
 		}
 		fresh = append(fresh, p)
 	}
-	return fresh, nil, nil
+	return fresh, nil
 }
 
 // sameAs is the digest under which an order's id is known, or nil.
@@ -84,16 +80,17 @@ func (w *writer) sameAs(p layout.Order, fresh []layout.Order) (known []byte, err
 
 // enqueue writes an order that checkSends let through.
 func (w *writer) enqueue(p *layout.Order) error {
-	s, found, refused, broken := w.streamIn(p.Order.Session, p.Order.Stream)
-	if refused != nil || broken != nil {
-		return cmp.Or(broken, refused)
+	s, found, err := w.streamIn(p.Order.Session, p.Order.Stream)
+	if no, refused := errors.AsType[refusal](err); refused {
+		err = no.error // too late to refuse: something may be written
 	}
-	if !found {
-		if err := w.save(&s); err != nil {
-			return err
-		}
+	if err == nil && !found {
+		err = w.save(&s)
 	}
-	if err := w.know(p); err != nil {
+	if err == nil {
+		err = w.know(p)
+	}
+	if err != nil {
 		return err
 	}
 	w.grown += len(p.Body)

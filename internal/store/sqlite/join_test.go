@@ -11,7 +11,7 @@ import (
 // during is a write that happens while another one is on its way.
 type during struct{ run func(w *writer) error }
 
-func (d during) apply(w *writer) (refused, broken error) { return nil, d.run(w) }
+func (d during) apply(w *writer) error { return d.run(w) }
 
 func TestWhatIsQueuedDuringATransactionIsTakenAlong(t *testing.T) {
 	db := openStore(t, t.TempDir(), Options{})

@@ -106,8 +106,8 @@ func (m *mix) steps(ctx context.Context, n int) error {
 // foldOp folds the log into the database once its transaction is committed.
 type foldOp string
 
-func (foldOp) apply(*writer) (refused, broken error) { return nil, nil }
-func (f foldOp) committed(w *writer)                 { w.fold(string(f)) }
+func (foldOp) apply(*writer) error   { return nil }
+func (f foldOp) committed(w *writer) { w.fold(string(f)) }
 
 // roleMix writes a mix, keeps a copy of the log, folds it, and appends until
 // it is killed. The log has frames of two generations then.

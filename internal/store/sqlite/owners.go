@@ -52,27 +52,25 @@ func (own *owners) Claim(ctx context.Context, session belay.SessionID, o store.O
 	return op.epoch, nil
 }
 
-func (c *claimOp) apply(w *writer) (refused, broken error) {
+func (c *claimOp) apply(w *writer) error {
 	var old ownerRow
 	found, err := w.row("SELECT "+ownerColumns+" FROM owners WHERE key=?", []any{string(c.session)}, old.into()...)
-	if err != nil {
-		return nil, err
+	if err == nil && !found {
+		old.o.Epoch, err = w.buried(c.session)
 	}
-	if !found {
-		if old.o.Epoch, refused, broken = w.buried(c.session); refused != nil || broken != nil {
-			return refused, broken
-		}
+	if err != nil {
+		return err
 	}
 	now := w.now()
 	if old.o.ID != c.o.ID && old.live(now, w.db.o.Alive) {
 		old.o.Since = store.FromMicros(old.since)
-		return &store.OwnedError{Session: c.session, Owner: old.o}, nil
+		return refusal{&store.OwnedError{Session: c.session, Owner: old.o}}
 	}
 	if c.epoch = old.o.Epoch + 1; c.want != 0 && c.epoch != c.want {
-		return store.ErrConflict, nil
+		return refusal{store.ErrConflict}
 	}
 	defer w.setOwner(string(c.session), c.epoch)
-	return nil, w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
+	return w.exec("INSERT INTO owners (key, "+ownerColumns+", sum) VALUES (?,?,?,?,?,?,?,?,?) ON CONFLICT (key) DO UPDATE SET "+
 		"owner=excluded.owner, host=excluded.host, pid=excluded.pid, start=excluded.start, since=excluded.since, epoch=excluded.epoch, lease=excluded.lease, sum=excluded.sum",
 		string(c.session), c.o.ID, c.o.Host, c.o.PID, c.o.Start, store.Micros(now), c.epoch, store.Micros(now.Add(c.ttl)), layout.EpochSum(string(c.session), c.epoch))
 }
@@ -89,8 +87,8 @@ func (own *owners) Renew(ctx context.Context, o store.Owner, ttl time.Duration) 
 	return own.do(ctx, &renewOp{o, ttl})
 }
 
-func (r *renewOp) apply(w *writer) (refused, broken error) {
-	return nil, w.exec("UPDATE owners SET lease=? WHERE owner=? AND owner<>''", store.Micros(w.now().Add(r.ttl)), r.o.ID)
+func (r *renewOp) apply(w *writer) error {
+	return w.exec("UPDATE owners SET lease=? WHERE owner=? AND owner<>''", store.Micros(w.now().Add(r.ttl)), r.o.ID)
 }
 
 type releaseOp struct {
@@ -103,9 +101,9 @@ func (own *owners) Release(ctx context.Context, session belay.SessionID, epoch i
 	return own.do(ctx, &releaseOp{session, epoch})
 }
 
-func (r *releaseOp) apply(w *writer) (refused, broken error) {
+func (r *releaseOp) apply(w *writer) error {
 	delete(w.owned, string(r.session))
-	return nil, w.exec("UPDATE owners SET owner='', lease=0 WHERE key=? AND epoch=?", string(r.session), r.epoch)
+	return w.exec("UPDATE owners SET owner='', lease=0 WHERE key=? AND epoch=?", string(r.session), r.epoch)
 }
 
 func (r *releaseOp) committed(w *writer) {
@@ -117,14 +115,14 @@ func (r *releaseOp) committed(w *writer) {
 // releaseAll gives back what was claimed through this store and is still its own.
 type releaseAll struct{}
 
-func (releaseAll) apply(w *writer) (refused, broken error) {
+func (releaseAll) apply(w *writer) error {
 	for key, epoch := range w.claims {
 		r := releaseOp{belay.SessionID(key), epoch}
-		if _, err := r.apply(w); err != nil {
-			return nil, err
+		if err := r.apply(w); err != nil {
+			return err
 		}
 	}
-	return nil, nil
+	return nil
 }
 
 // OwnerOf is the live owner of a session, or nil.

@@ -14,11 +14,11 @@ func (db *DB) Set(ctx context.Context, key, value string) error {
 	return db.do(ctx, &settingOp{layout.SettingPrefix + key, value})
 }
 
-func (s *settingOp) apply(w *writer) (refused, broken error) {
+func (s *settingOp) apply(w *writer) error {
 	if s.value == "" {
-		return nil, w.exec("DELETE FROM meta WHERE key=?", s.key)
+		return w.exec("DELETE FROM meta WHERE key=?", s.key)
 	}
-	return nil, w.exec("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET value=excluded.value", s.key, layout.SealSetting(s.key, s.value))
+	return w.exec("INSERT INTO meta (key, value) VALUES (?,?) ON CONFLICT (key) DO UPDATE SET value=excluded.value", s.key, layout.SealSetting(s.key, s.value))
 }
 
 // Setting is a decision that was kept, or empty.

@@ -67,39 +67,39 @@ type sweepOp struct {
 	dropped, left int // the answer
 }
 
-func (o *sweepOp) apply(w *writer) (refused, broken error) {
+func (o *sweepOp) apply(w *writer) error {
 	o.dropped, o.left = 0, 0
-	if refused, broken := w.contentPinned(); refused != nil || broken != nil {
-		return refused, broken
+	if err := w.mayDropContent(); err != nil {
+		return err
 	}
 	c := contents{}
 	for _, d := range o.of {
 		c.add(d)
 	}
 	if err := o.since(w, c); err != nil {
-		return nil, err
+		return err
 	}
 	for _, b := range w.putting {
 		c.keep(b.digest)
 	}
 	before := time.Time{} // all content may go
 	if busy, err := w.othersRun(); err != nil {
-		return nil, err
+		return err
 	} else if o.old || busy {
 		before = w.now().Add(-contentAge)
 	}
 	if err := w.exec(secureDeleteOn); err != nil {
-		return nil, err
+		return err
 	}
 	for _, d := range o.of {
 		if c[d] {
 			continue
 		}
 		if err := o.drop(w, d, before); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	return nil, w.exec(secureDeleteFast)
+	return w.exec(secureDeleteFast)
 }
 
 // since looks at what came after the census.

@@ -11,23 +11,20 @@ import (
 )
 
 // grave reads a session's tombstone inside the transaction.
-func (w *writer) grave(session belay.SessionID) (g layout.Tombstone, found bool, refused, broken error) {
-	found, refused, broken = w.checked("SELECT "+layout.TombstoneColumns+" FROM tombstones WHERE session=?", string(session),
+func (w *writer) grave(session belay.SessionID) (g layout.Tombstone, found bool, err error) {
+	found, err = w.checked("SELECT "+layout.TombstoneColumns+" FROM tombstones WHERE session=?", string(session),
 		func(row *sql.Row) error { return g.Scan(row.Scan) })
-	return g, found, refused, broken
+	return g, found, err
 }
 
 // buried is the last epoch of a session that was restored, 0 of one that was
 // never deleted, and a refusal for one that is.
-func (w *writer) buried(session belay.SessionID) (epoch int64, refused, broken error) {
-	g, found, refused, broken := w.grave(session)
-	if refused != nil || broken != nil || !found {
-		return 0, refused, broken
+func (w *writer) buried(session belay.SessionID) (epoch int64, err error) {
+	g, found, err := w.grave(session)
+	if err == nil && found && !g.Restored {
+		err = refusal{store.IsDeleted(session)}
 	}
-	if !g.Restored {
-		return 0, store.IsDeleted(session), nil
-	}
-	return g.Epoch, nil, nil
+	return g.Epoch, err
 }
 
 // Tombstones lists deletions after a position.

@@ -23,31 +23,28 @@ type viewOp struct {
 	drop     bool // what the view had before goes
 }
 
-func (v *viewOp) apply(w *writer) (refused, broken error) {
+func (v *viewOp) apply(w *writer) error {
 	var id int64
 	var at store.Position
 	found, err := w.row("SELECT id, pos FROM views WHERE name=?", []any{v.view}, &id, &at)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if at != v.from {
-		return store.ErrConflict, nil
+		return refusal{store.ErrConflict}
 	}
 	if found {
 		err = w.exec("UPDATE views SET pos=? WHERE id=?", int64(v.to), id)
 	} else {
 		id, err = w.insert("INSERT INTO views (name, pos) VALUES (?,?)", v.view, int64(v.to))
 	}
-	if err != nil {
-		return nil, err
-	}
-	if v.to == 0 || v.drop {
+	if err == nil && (v.to == 0 || v.drop) {
 		err = w.exec("DELETE FROM view_rows WHERE view=?", id)
 	}
 	if v.to == 0 || err != nil {
-		return nil, err
+		return err
 	}
-	return nil, v.write(w, id)
+	return v.write(w, id)
 }
 
 func (v *viewOp) write(w *writer, id int64) (err error) {

@@ -129,8 +129,8 @@ func TestARefusedWriteDoesNotDisturbItsGroup(t *testing.T) {
 
 type brokenOp struct{}
 
-func (brokenOp) apply(w *writer) (refused, broken error) {
-	return nil, w.exec("INSERT INTO meta (key, value) VALUES ('runtime', 'second')")
+func (brokenOp) apply(w *writer) error {
+	return w.exec("INSERT INTO meta (key, value) VALUES ('runtime', 'second')")
 }
 
 // Guarantee: S15.
@@ -177,9 +177,9 @@ func pagesOf(db *DB, pragma string) error {
 
 type pragmaOp string
 
-func (p pragmaOp) apply(w *writer) (refused, broken error) {
+func (p pragmaOp) apply(w *writer) error {
 	_, err := w.number(string(p))
-	return nil, err
+	return err
 }
 
 func storeDir(db *DB) string { return db.Dir() + "/../.." }

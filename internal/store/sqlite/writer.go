@@ -13,11 +13,14 @@ import (
 )
 
 // operation is one write. apply reads what it needs, refuses, or writes; it may
-// run again after a rollback. refused is the caller's answer and means that
-// nothing was written; broken ends the transaction for everybody in it.
-type operation interface {
-	apply(w *writer) (refused, broken error)
-}
+// run again after a rollback. An error other than a refusal ends the transaction
+// for everybody in it.
+type operation interface{ apply(w *writer) error }
+
+// refusal is the answer of an operation that has written nothing.
+type refusal struct{ error }
+
+func (r refusal) Unwrap() error { return r.error }
 
 // committed is what an operation does in memory after its transaction.
 type committer interface{ committed(w *writer) }
@@ -237,14 +240,15 @@ func (w *writer) inside(group []*request, blobs []smallBlob) error {
 		}
 	}
 	for _, r := range group {
-		refused, broken := r.op.apply(w)
-		if broken != nil {
-			return broken
+		err := r.op.apply(w)
+		answer, refused := errors.AsType[refusal](err)
+		if err != nil && !refused {
+			return err
 		}
 		if _, keeps := r.op.(keeper); !keeps {
 			w.forget()
 		}
-		r.err = refused
+		r.err = answer.error
 	}
 	return nil
 }

@@ -41,35 +41,34 @@ func (own *owners) ClaimWriter(ctx context.Context, session belay.SessionID, epo
 	return own.do(ctx, &claimWriterOp{session: session, epoch: epoch, path: path, shared: shared})
 }
 
-func (c *claimWriterOp) apply(w *writer) (refused, broken error) {
+func (c *claimWriterOp) apply(w *writer) error {
 	epoch, owned, err := w.epoch(string(c.session))
 	if err != nil {
-		return nil, err
+		return err
 	}
 	if !owned || epoch != c.epoch {
-		return store.ErrStale, nil
+		return refusal{store.ErrStale}
 	}
-	if refused, broken = c.look(w); refused != nil || broken != nil {
-		return refused, broken
+	if err := c.look(w); err != nil {
+		return err
 	}
-	return nil, c.write(w)
+	return c.write(w)
 }
 
 // look refuses a claim on a workspace that another session writes: the first of
 // them by id.
-func (c *claimWriterOp) look(w *writer) (refused, broken error) {
+func (c *claimWriterOp) look(w *writer) error {
 	if c.shared {
-		return nil, nil
+		return nil
 	}
-	broken = w.each(writersQuery, nil, func(rows *sql.Rows) error {
+	return w.each(writersQuery, nil, func(rows *sql.Rows) error {
 		var r writerRow
 		err := r.scan(rows)
-		if err == nil && refused == nil && r.session != c.session && store.Overlap(r.path, c.path) && r.owner.live(w.now(), w.db.o.Alive) {
-			refused = &store.WriterError{Writer: r.writer()}
+		if err == nil && r.session != c.session && store.Overlap(r.path, c.path) && r.owner.live(w.now(), w.db.o.Alive) {
+			err = refusal{&store.WriterError{Writer: r.writer()}}
 		}
 		return err
 	})
-	return refused, broken
 }
 
 // write makes the claim. Those that have ended stand there without use until then.

@@ -13,7 +13,7 @@ func storeMutants() []mutant {
 			swap("store/sqlite.look", "c.shared", "true"),
 			"store/sqlite Laws/writers"},
 		{"sqlite: a batch that was written is written again",
-			swap("store/sqlite.look", "broken != nil || p.again", "broken != nil"),
+			swap("store/sqlite.look", "err != nil || p.again", "err != nil"),
 			"store/sqlite Laws/(log|append)"},
 		{"sqlite: content isn't durable with the fact that names it",
 			swap("store/sqlite.inside", "range blobs", "range blobs[:0]"),

@@ -68,14 +68,6 @@ func (s *Stream) Scan(scan func(...any) error, more ...any) error {
 	return nil
 }
 
-// InSession refuses a stream of another session.
-func (s *Stream) InSession(session belay.SessionID) error {
-	if s.Session == session {
-		return nil
-	}
-	return belay.Errorf(belay.CodeBadState, "the stream belongs to session %s, not to %s", s.Session, session).At(string(s.Name))
-}
-
 // EventColumns are what Event.Scan reads.
 const EventColumns = "pos, stream, seq, time, type, version, requires, ids, refs, data, hash"
 
