@@ -3,12 +3,12 @@ package policy
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"regexp"
 	"regexp/syntax"
 	"slices"
 	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 )
@@ -17,7 +17,7 @@ import (
 type argument struct {
 	path   []string
 	m      *ArgMatch
-	equals *scalar
+	equals any // as arguments are decoded
 	re     *regexp.Regexp
 }
 
@@ -34,11 +34,9 @@ func argumentOf(m *ArgMatch) (a argument, _ *belay.Error) {
 	a = argument{path: strings.Split(m.Path, "."), m: m}
 	if m.Equals != nil {
 		raw, err := json.Marshal(m.Equals)
-		if err != nil || raw[0] == '{' || raw[0] == '[' {
+		if err != nil || raw[0] == '{' || raw[0] == '[' || decode(raw, &a.equals) != nil {
 			return a, bad("args: equals takes a text, a number, true or false")
 		}
-		equals := scalarOf(string(raw))
-		a.equals = &equals
 	}
 	var err *belay.Error
 	if m.Matches != "" {
@@ -69,136 +67,81 @@ func (a *argument) holds(args *arguments) bool {
 		return ok == *a.m.Exists
 	case !ok:
 		return false
-	case a.equals != nil:
-		return a.equals.is(v)
+	case a.m.Equals != nil:
+		n, err := number(v)
+		want, werr := number(a.equals)
+		return v == a.equals || err == nil && werr == nil && n == want
 	case a.m.Less != nil || a.m.Greater != nil:
-		n, err := strconv.ParseFloat(string(v), 64)
+		n, err := number(v)
 		return err == nil && (a.m.Less == nil || n < *a.m.Less) && (a.m.Greater == nil || n > *a.m.Greater)
 	}
-	if text, ok := textOf(v); ok {
+	switch v := v.(type) {
+	case string:
 		if a.re != nil {
-			return a.re.MatchString(text)
+			return a.re.MatchString(v)
 		}
-		return strings.Contains(text, a.m.Contains)
-	}
-	var list []json.RawMessage
-	if a.re == nil && json.Unmarshal(v, &list) == nil {
-		want := scalar{text: a.m.Contains, kind: 't'}
-		return slices.ContainsFunc(list, want.is)
+		return strings.Contains(v, a.m.Contains)
+	case []any:
+		return a.re == nil && slices.Contains(v, any(a.m.Contains))
 	}
 	return false
 }
 
-// arguments are those of a call, taken apart once.
+// number is the value of a number that was decoded.
+func number(v any) (float64, error) {
+	n, ok := v.(json.Number)
+	if !ok {
+		return 0, errors.New("it is no number")
+	}
+	return n.Float64()
+}
+
+// arguments are those of a call. They are decoded when they are first asked for.
 type arguments struct {
 	raw json.RawMessage
-	top map[string]json.RawMessage
-	out bool // top is made
-	all any
-	has bool // all is made
-	bad bool // there are none that can be read
+	top map[string]any // nil: not decoded yet
 }
 
-// readable decodes all of them, once.
-func (a *arguments) readable() bool {
-	if !a.has {
-		a.has = true
-		a.bad = len(a.raw) == 0 || json.Unmarshal(a.raw, &a.all) != nil
+// at is the value that a path leads to. Numbers stay as they are written.
+func (a *arguments) at(path []string) (v any, ok bool) {
+	if a.top == nil && (decode(a.raw, &a.top) != nil || a.top == nil) {
+		a.top = map[string]any{}
 	}
-	return !a.bad
-}
-
-// at is the value that a path leads to.
-func (a *arguments) at(path []string) (json.RawMessage, bool) {
-	if !a.out {
-		a.out = true
-		if json.Unmarshal(a.raw, &a.top) != nil {
-			a.top = nil
-		}
-	}
-	v, ok := a.top[path[0]]
-	if !ok {
-		return nil, false
-	}
-	return walk(v, path[1:])
-}
-
-// walk follows a path into JSON.
-func walk(v json.RawMessage, path []string) (json.RawMessage, bool) {
+	v = a.top
 	for _, name := range path {
-		v = bytes.TrimSpace(v)
-		if len(v) == 0 {
-			return nil, false
-		}
-		switch v[0] {
-		case '{':
-			var m map[string]json.RawMessage
-			if json.Unmarshal(v, &m) != nil {
+		switch in := v.(type) {
+		case map[string]any:
+			if v, ok = in[name]; !ok {
 				return nil, false
 			}
-			inner, ok := m[name]
-			if !ok {
-				return nil, false
-			}
-			v = inner
-		case '[':
-			var l []json.RawMessage
+		case []any:
 			i, err := strconv.Atoi(name)
-			if err != nil || json.Unmarshal(v, &l) != nil || i < 0 || i >= len(l) {
+			if err != nil || i < 0 || i >= len(in) {
 				return nil, false
 			}
-			v = l[i]
+			v = in[i]
 		default:
 			return nil, false
 		}
 	}
-	v = bytes.TrimSpace(v)
-	return v, len(v) > 0
+	return v, true
 }
 
-// textOf is a JSON text as it reads.
-func textOf(v json.RawMessage) (text string, ok bool) {
-	if len(v) < 2 || v[0] != '"' {
-		return "", false
+// decode decodes JSON, with numbers as they are written.
+func decode(raw []byte, into any) error {
+	if !json.Valid(raw) {
+		return errors.New("it is no JSON")
 	}
-	if plain := v[1 : len(v)-1]; bytes.IndexByte(plain, '\\') < 0 && utf8.Valid(plain) {
-		return string(plain), true
-	}
-	return text, json.Unmarshal(v, &text) == nil
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	return d.Decode(into)
 }
 
-// scalar is a text, a number, true, false or null, made ready to be compared with.
-type scalar struct {
-	raw    string // as JSON
-	text   string
-	number float64
-	kind   byte // t: a text, n: a number; 0: anything else
-}
-
-func scalarOf(raw string) scalar {
-	s := scalar{raw: raw}
-	if text, ok := textOf(json.RawMessage(raw)); ok {
-		s.text, s.kind = text, 't'
-	} else if n, err := strconv.ParseFloat(raw, 64); err == nil {
-		s.number, s.kind = n, 'n'
+// as is a value that was decoded in the form of a type; false where it has none.
+func as[T any](v any, ok bool) (out T, _ bool) {
+	raw, err := json.Marshal(v)
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
 	}
-	return s
-}
-
-// is reports whether a value is the same: texts by what they say, numbers by their
-// value.
-func (s *scalar) is(v json.RawMessage) bool {
-	v = bytes.TrimSpace(v)
-	if len(v) == 0 {
-		return false
-	}
-	switch {
-	case v[0] == '"' || s.kind == 't':
-		text, ok := textOf(v)
-		return ok && s.kind == 't' && text == s.text
-	case s.kind == 'n':
-		n, err := strconv.ParseFloat(string(v), 64)
-		return err == nil && n == s.number
-	}
-	return string(v) == s.raw
+	return out, ok && err == nil
 }

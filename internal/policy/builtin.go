@@ -1,52 +1,27 @@
 package policy
 
 import (
-	"encoding/json"
 	"slices"
-	"sync/atomic"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
-// builtin is the set of the built-in rules alone.
-var builtin = lazy[Set]{make: func() *Set {
-	d := Document{Version: FormatVersion, Rules: BuiltinRules()}
-	digest := lazy[belay.Digest]{make: func() *belay.Digest { // a turn names it only if there are rules of files
-		raw, err := json.Marshal(d)
-		if err != nil {
-			panic("policy: " + err.Error())
-		}
-		sum := belay.DigestOf(raw)
-		return &sum
-	}}
-	s, err := assemble(d, func() belay.Digest { return *digest.get() })
-	if err == nil {
-		err = s.tried()
-	}
-	if err != nil {
-		panic("policy: " + err.Error()) // ours, and tested
-	}
-	return s
-}}
-
 // Builtin is the set of a turn without rules of files.
-func Builtin() *Set { return builtin.get() }
-
-// lazy is a value that is made when it is first asked for: a start that judges
-// nothing pays nothing. Two who ask at once may both make it; they are the same.
-type lazy[T any] struct {
-	made atomic.Pointer[T]
-	make func() *T
+func Builtin() *Set {
+	return builtin.Get(func() *Set {
+		s, err := assemble(Document{Version: FormatVersion, Rules: BuiltinRules()})
+		if err == nil {
+			err = s.tried()
+		}
+		if err != nil {
+			panic("policy: " + err.Error()) // ours, and tested
+		}
+		return s
+	})
 }
 
-func (l *lazy[T]) get() *T {
-	v := l.made.Load()
-	if v == nil {
-		v = l.make()
-		l.made.Store(v)
-	}
-	return v
-}
+var builtin match.Made[Set]
 
 // Modes in groups that the built-in rules speak of.
 var (

@@ -96,21 +96,11 @@ func (s *Set) asks(r *Request) []Checker {
 	subjects := subjectsOf(r)
 	for i := range s.checkers {
 		c := &s.checkers[i]
-		if speaksOfAny(&c.when, r, subjects) {
+		if c.when.speaks(r, subjects) {
 			out = append(out, c.Checker)
 		}
 	}
 	return out
-}
-
-// speaksOfAny reports whether a rule speaks of one of a call's subjects.
-func speaksOfAny(c *rule, r *Request, subjects []subject) bool {
-	for i := range subjects {
-		if c.speaks(r, &subjects[i]) {
-			return true
-		}
-	}
-	return false
 }
 
 // HasCheckers reports whether any checker may have to be asked about a call.

@@ -47,8 +47,9 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 	if out == nil {
 		return []Command{{Name: t.Name, Class: Unparsable, Reason: "there is no command in it that could be read"}}
 	}
-	for name, value := range given.env(t.Command.Env) {
-		set := shell.Classify(name+"='"+strings.ReplaceAll(value, "'", `'\''`)+"' true", o)
+	env := given.env(t.Command.Env)
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		set := shell.Classify(name+"='"+strings.ReplaceAll(env[name], "'", `'\''`)+"' true", o)
 		if set.Class.Rank() > ReadOnly.Rank() {
 			out = append(out, Command{Name: "env", Args: []string{name}, Class: set.Class, Reason: "it sets " + name})
 		}
@@ -85,34 +86,22 @@ func shadowed(commands []Command) {
 }
 
 // text is an argument that is a text.
-func (a *arguments) text(name string) (text string, ok bool) {
-	v, ok := a.named(name)
-	return text, ok && json.Unmarshal(v, &text) == nil
-}
+func (a *arguments) text(name string) (text string, ok bool) { return as[string](a.named(name)) }
 
 // argv is an argument that is a list of words.
-func (a *arguments) argv(name string) (argv []string, ok bool) {
-	v, ok := a.named(name)
-	return argv, ok && json.Unmarshal(v, &argv) == nil && len(argv) > 0
+func (a *arguments) argv(name string) ([]string, bool) {
+	argv, ok := as[[]string](a.named(name))
+	return argv, ok && len(argv) > 0
 }
 
-// env are the variables that a call sets, by name.
-func (a *arguments) env(name string) func(yield func(string, string) bool) {
-	var env map[string]string
-	if v, ok := a.named(name); ok {
-		_ = json.Unmarshal(v, &env) // the tool refuses what is no such thing
-	}
-	return func(yield func(string, string) bool) {
-		for _, k := range slices.Sorted(maps.Keys(env)) {
-			if !yield(k, env[k]) {
-				return
-			}
-		}
-	}
+// env are the variables that a call sets, by name. The tool refuses what is no such thing.
+func (a *arguments) env(name string) map[string]string {
+	env, _ := as[map[string]string](a.named(name))
+	return env
 }
 
 // named is the argument of a name; a tool that declares none has none.
-func (a *arguments) named(name string) (json.RawMessage, bool) {
+func (a *arguments) named(name string) (any, bool) {
 	if name == "" {
 		return nil, false
 	}

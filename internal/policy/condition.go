@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"encoding/json"
 	"slices"
 
 	"cel.dev/cel-go/cel"
@@ -25,17 +26,14 @@ type conditions struct {
 }
 
 // condition is an expression made ready.
-type condition struct {
-	program cel.Program
-	value   func(any) any // a value as expressions have it
-}
+type condition struct{ cel.Program }
 
 func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if len(text) > maxText {
 		return nil, bad("the expression has %d bytes; %d are the most", len(text), maxText)
 	}
 	if e.env == nil {
-		options := []cel.EnvOption{cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxText)}
+		options := []cel.EnvOption{cel.ParserRecursionLimit(maxDepth), cel.ParserExpressionSizeLimit(maxText), cel.Variable("args", cel.DynType)}
 		for _, v := range variables {
 			options = append(options, cel.Variable(v.name, v.is))
 		}
@@ -63,7 +61,7 @@ func (e *conditions) compile(text string) (*condition, *belay.Error) {
 	if err != nil {
 		return nil, bad("the expression can't be used: %v", err)
 	}
-	e.made[text] = &condition{p, func(x any) any { return e.env.CELTypeAdapter().NativeToValue(x) }}
+	e.made[text] = &condition{p}
 	return e.made[text], nil
 }
 
@@ -94,9 +92,16 @@ var plainCalls = map[string]bool{
 // something that it names isn't there, or it would take too long.
 func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	if sub.vars == nil {
-		sub.vars = &vars{r: r, sub: sub, value: c.value, made: map[string]any{}}
+		sub.vars = map[string]any{}
+		for _, v := range variables {
+			sub.vars[v.name] = v.of(r, sub)
+		}
+		var args any // none where they can't be read
+		if json.Unmarshal(sub.args.raw, &args) == nil {
+			sub.vars["args"] = args
+		}
 	}
-	v, _, err := c.program.Eval(sub.vars)
+	v, _, err := c.Eval(sub.vars)
 	if err != nil {
 		return false, false
 	}
@@ -104,61 +109,38 @@ func (c *condition) holds(r *Request, sub *subject) (holds, ok bool) {
 	return holds, ok
 }
 
-// vars are the names that an expression can use. Each is made when the first one
-// asks for it, and kept for the others.
-type vars struct {
-	r     *Request
-	sub   *subject
-	value func(any) any
-	made  map[string]any
-}
-
 type variable struct {
 	name string
 	is   *cel.Type
-	of   func(*vars) any
+	of   func(*Request, *subject) any
 }
 
 var textList = cel.ListType(cel.StringType)
 
-// variables are the names, what they are and where it comes from. The names
-// of a simple command are empty for other calls.
+// variables are the names that an expression can use besides the arguments, what
+// they are and where it comes from. The names of a simple command are empty for
+// other calls.
 var variables = [...]variable{
-	{"tool", cel.StringType, func(v *vars) any { return v.r.Tool.Name }},
-	{"args", cel.DynType, func(v *vars) any { return v.sub.args.all }},
-	{"mode", cel.StringType, func(v *vars) any { return string(v.r.Mode) }},
-	{"agent", cel.StringType, func(v *vars) any { return v.r.Agent }},
-	{"workspace", cel.StringType, func(v *vars) any { return v.r.Workspace }},
-	{"level", cel.StringType, func(v *vars) any { return v.r.Level }},
-	{"paths", textList, func(v *vars) any { return texts(v.sub.paths, func(a access) string { return a.path }) }},
-	{"hosts", textList, func(v *vars) any { return slices.Concat([]string{}, v.sub.hosts) }},
-	{"taint", textList, func(v *vars) any { return texts(v.r.Taint, func(t Taint) string { return t.Kind }) }},
-	{"program", cel.StringType, func(v *vars) any { return v.command().Name }},
-	{"argv", textList, func(v *vars) any { return slices.Concat([]string{}, v.command().Args) }},
-	{"class", cel.StringType, func(v *vars) any { return string(v.command().Class) }},
-	{"wrapped", textList, func(v *vars) any { return slices.Concat([]string{}, v.command().Wrapped) }},
+	{"tool", cel.StringType, func(r *Request, _ *subject) any { return r.Tool.Name }},
+	{"mode", cel.StringType, func(r *Request, _ *subject) any { return string(r.Mode) }},
+	{"agent", cel.StringType, func(r *Request, _ *subject) any { return r.Agent }},
+	{"workspace", cel.StringType, func(r *Request, _ *subject) any { return r.Workspace }},
+	{"level", cel.StringType, func(r *Request, _ *subject) any { return r.Level }},
+	{"paths", textList, func(_ *Request, sub *subject) any { return texts(sub.paths, func(a access) string { return a.path }) }},
+	{"hosts", textList, func(_ *Request, sub *subject) any { return slices.Concat([]string{}, sub.hosts) }},
+	{"taint", textList, func(r *Request, _ *subject) any { return texts(r.Taint, func(t Taint) string { return t.Kind }) }},
+	{"program", cel.StringType, func(_ *Request, sub *subject) any { return sub.command().Name }},
+	{"argv", textList, func(_ *Request, sub *subject) any { return slices.Concat([]string{}, sub.command().Args) }},
+	{"class", cel.StringType, func(_ *Request, sub *subject) any { return string(sub.command().Class) }},
+	{"wrapped", textList, func(_ *Request, sub *subject) any { return slices.Concat([]string{}, sub.command().Wrapped) }},
 }
 
-func (v *vars) Parent() cel.Activation { return nil }
-
-// ResolveName is the value of a name; arguments that can't be read have none.
-func (v *vars) ResolveName(name string) (any, bool) {
-	if made, ok := v.made[name]; ok {
-		return made, true
-	}
-	i := slices.IndexFunc(variables[:], func(o variable) bool { return o.name == name })
-	if i < 0 || name == "args" && !v.sub.args.readable() {
-		return nil, false
-	}
-	v.made[name] = v.value(variables[i].of(v))
-	return v.made[name], true
-}
-
-func (v *vars) command() *Command {
-	if v.sub.cmd == nil {
+// command is the simple command, or an empty one.
+func (sub *subject) command() *Command {
+	if sub.cmd == nil {
 		return &Command{}
 	}
-	return v.sub.cmd
+	return sub.cmd
 }
 
 // texts is a list of texts, never nil.

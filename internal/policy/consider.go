@@ -20,57 +20,13 @@ func (s *Set) Consider(r *Request) []RuleTrace {
 	var out []RuleTrace
 	r = s.asConfined(r)
 	subjects := subjectsOf(r)
+	rules := s.about(subjects[0].tool)
 	for part := range subjects {
-		sub := &subjects[part]
-		for i := range s.candidates(sub.tool) {
-			c := &s.rules[i]
-			if c.forTool(sub.tool) {
-				out = append(out, RuleTrace{Rule: c.name, Part: part, Misses: c.misses(r, sub)})
-			}
+		for _, c := range rules {
+			out = append(out, RuleTrace{Rule: c.name, Part: part, Misses: c.misses(r, &subjects[part])})
 		}
 	}
 	return out
-}
-
-// misses is speaks with a reason: it is empty exactly if the rule speaks.
-func (c *rule) misses(r *Request, sub *subject) string {
-	if c.speaks(r, sub) {
-		return ""
-	}
-	m := &c.Match
-	for _, q := range []struct {
-		name string
-		asks bool
-		only Match
-	}{
-		{"mode", len(m.Mode) > 0, Match{Mode: m.Mode}}, {"does", len(m.Does) > 0, Match{Does: m.Does}}, {"agent", len(m.Agent) > 0, Match{Agent: m.Agent}},
-		{"capability", len(m.Capability) > 0, Match{Capability: m.Capability}}, {"effect", len(m.Effect) > 0, Match{Effect: m.Effect}}, {"level", m.Level != "", Match{Level: m.Level}}, {"rerun", m.Rerun, Match{Rerun: true}},
-	} {
-		one := rule{Rule: &Rule{Match: q.only, Verdict: c.Verdict}}
-		if q.asks && !one.standing(r, sub) {
-			return q.name
-		}
-	}
-	switch {
-	case !c.standing(r, sub):
-		return "tool"
-	case len(c.Flow) > 0 && !c.flows(sub):
-		return "flow"
-	case len(c.Taint) > 0 && !c.taints(r.Taint):
-		return "taint"
-	case c.Command != nil && !c.runs(sub):
-		return "command"
-	case c.Path != nil && !c.touches(sub):
-		return "path"
-	case len(c.hosts) > 0 && !c.reaches(sub):
-		return "host"
-	case c.Verdict == Allow && !c.sees.covers(r, sub):
-		return "cover" // an allow that doesn't name what this call could do
-	}
-	if i := slices.IndexFunc(c.args, func(a argument) bool { return !a.holds(sub.args) }); i >= 0 {
-		return "args"
-	}
-	return "if"
 }
 
 // RuleOf is the rule that facts call by a name, or nil.
@@ -78,12 +34,11 @@ func (s *Set) RuleOf(name string) *Rule {
 	if s == nil {
 		return nil
 	}
-	for i := range s.rules {
-		if s.rules[i].name == name {
-			return s.rules[i].Rule
-		}
+	i := slices.IndexFunc(s.rules, func(c rule) bool { return c.name == name })
+	if i < 0 {
+		return nil
 	}
-	return nil
+	return s.rules[i].Rule
 }
 
 // Name is the rule as facts call it.
@@ -92,21 +47,8 @@ func (r *Rule) Name() string { return r.name() }
 // Speaks reports whether a rule of the set speaks of a call: of a command line, an
 // allow of each simple command and another verdict of one.
 func (s *Set) Speaks(name string, r *Request) bool {
-	for i := range s.rules {
-		c := &s.rules[i]
-		if c.name != name {
-			continue
-		}
-		r = s.asConfined(r)
-		n, subjects := 0, subjectsOf(r)
-		for k := range subjects {
-			if c.forTool(subjects[k].tool) && c.speaks(r, &subjects[k]) {
-				n++
-			}
-		}
-		return n == len(subjects) || n > 0 && c.Verdict != Allow
-	}
-	return false
+	i := slices.IndexFunc(s.rules, func(c rule) bool { return c.name == name })
+	return i >= 0 && s.rules[i].speaks(s.asConfined(r), subjectsOf(r))
 }
 
 // ExampleResult is one example of a rule, and what came of it.
@@ -116,6 +58,7 @@ type ExampleResult struct {
 	Example string // in a few words
 	Want    bool   // the rule must speak of it
 	Speaks  bool   // it does
+	rule    *Rule
 }
 
 // OK reports whether the example holds.
@@ -128,17 +71,7 @@ func Try(d Document) ([]ExampleResult, error) {
 	if err != nil {
 		return nil, err
 	}
-	var out []ExampleResult
-	for i := range s.rules {
-		c := &s.rules[i]
-		for _, e := range c.Examples.Match {
-			out = append(out, ExampleResult{c.name, c.Where, e.String(), true, c.meets(e)})
-		}
-		for _, e := range c.Examples.NoMatch {
-			out = append(out, ExampleResult{c.name, c.Where, e.String(), false, c.meets(e)})
-		}
-	}
-	return out, nil
+	return s.examples(), nil
 }
 
 // Like reports whether a name, or another pattern, fits a pattern in which * stands

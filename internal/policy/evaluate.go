@@ -132,7 +132,8 @@ func (s *Set) CapOf(tool string) (calls int, capped bool) {
 // judge joins what the rules say of each part of a call.
 func (s *Set) judge(r *Request) Verdict {
 	subjects := subjectsOf(r)
-	v := s.one(r, &subjects[0])
+	rules := s.about(subjects[0].tool)
+	v := one(rules, r, &subjects[0])
 	if len(subjects) == 1 && subjects[0].cmd == nil {
 		return v
 	}
@@ -142,7 +143,7 @@ func (s *Set) judge(r *Request) Verdict {
 		sub := &subjects[i]
 		o := v
 		if i > 0 {
-			o = s.one(r, sub)
+			o = one(rules, r, sub)
 		}
 		said = append(said, Judged{Name: sub.cmd.Name, Class: sub.cmd.Class, Decision: o.Decision, Rule: o.Rule})
 		if i == 0 {
@@ -190,12 +191,11 @@ func merge(a, b []Hit) []Hit {
 // speaks for the tier user.
 const grantPriority = 1000
 
-// one is the verdict on a call, or on one simple command of it.
-func (s *Set) one(r *Request, sub *subject) Verdict {
+// one is the verdict of the rules for a tool on a call, or on one simple command of it.
+func one(rules []*rule, r *Request, sub *subject) Verdict {
 	t := evaluation{}
-	for i := range s.candidates(sub.tool) {
-		c := &s.rules[i]
-		if c.speaks(r, sub) {
+	for _, c := range rules {
+		if c.misses(r, sub) == "" {
 			t.addMatch(c)
 		}
 	}

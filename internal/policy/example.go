@@ -10,41 +10,43 @@ import (
 // maxExamples bounds what a rule is tried on when it is loaded.
 const maxExamples = 100
 
-// try holds a rule against its examples. They are about the rule itself, not
+// examples holds every rule against its examples. They are about the rule itself, not
 // about the verdict that comes of all rules.
-func (s *Set) try(c *rule) error {
-	for _, list := range []struct {
-		examples []Example
-		want     bool
-	}{{c.Examples.Match, true}, {c.Examples.NoMatch, false}} {
-		for _, e := range list.examples {
-			if c.meets(e) == list.want {
-				continue
-			}
-			verb := "doesn't speak of its example"
-			if !list.want {
-				verb = "speaks of the example it must not match:"
-			}
-			return at(c.Rule, bad("it %s %s", verb, e.String()).WithHint("change the rule or the example"))
+func (s *Set) examples() (out []ExampleResult) {
+	for i := range s.rules {
+		c := &s.rules[i]
+		for _, e := range c.Examples.Match {
+			out = append(out, ExampleResult{c.name, c.Where, e.String(), true, c.meets(e), c.Rule})
+		}
+		for _, e := range c.Examples.NoMatch {
+			out = append(out, ExampleResult{c.name, c.Where, e.String(), false, c.meets(e), c.Rule})
+		}
+	}
+	return out
+}
+
+// tried is an error if an example doesn't hold.
+func (s *Set) tried() error {
+	for _, e := range s.examples() {
+		verb := "speaks of the example it must not match:"
+		if e.Want {
+			verb = "doesn't speak of its example"
+		}
+		if !e.OK() {
+			return at(e.rule, bad("it %s %s", verb, e.Example).WithHint("change the rule or the example"))
 		}
 	}
 	return nil
 }
 
-// meets reports whether a rule speaks of an example: of a command line, whether it
-// speaks of one of its commands, or for an allow of all of them.
+// meets reports whether a rule speaks of an example.
 func (c *rule) meets(e Example) bool {
 	r := e.request(c)
 	subjects := subjectsOf(&r)
-	n := 0
 	for i := range subjects {
-		sub := &subjects[i]
-		sub.widen(&r)
-		if c.speaks(&r, sub) {
-			n++
-		}
+		subjects[i].widen(&r)
 	}
-	return n == len(subjects) || n > 0 && c.Verdict != Allow
+	return c.speaks(&r, subjects)
 }
 
 // widen lets an example of an undeclared tool have whatever effects a rule asks

@@ -9,54 +9,72 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// speaks reports whether a rule is about a call. Cheap questions come first; an
-// expression is asked only when everything else holds.
-func (c *rule) speaks(r *Request, sub *subject) bool {
-	if !c.forTool(sub.tool) || !c.standing(r, sub) {
-		return false
-	}
-	if len(c.Flow) > 0 && !c.flows(sub) || len(c.Taint) > 0 && !c.taints(r.Taint) {
-		return false
-	}
-	if c.Command != nil && !c.runs(sub) || c.Path != nil && !c.touches(sub) || len(c.hosts) > 0 && !c.reaches(sub) {
-		return false
-	}
-	if c.Verdict == Allow && !c.sees.covers(r, sub) {
-		return false
-	}
-	for i := range c.args {
-		if !c.args[i].holds(sub.args) {
-			return false
+// speaks reports whether a rule is about a call: an allow about all parts of it,
+// another verdict about one.
+func (c *rule) speaks(r *Request, subjects []subject) bool {
+	n := 0
+	for i := range subjects {
+		if c.forTool(subjects[i].tool) && c.misses(r, &subjects[i]) == "" {
+			n++
 		}
 	}
-	if c.cond == nil {
-		return true
-	}
-	holds, ok := c.cond.holds(r, sub)
-	// What can't be answered is not a reason to allow, and one to be careful.
-	return holds || !ok && c.Verdict != Allow
+	return n == len(subjects) || n > 0 && c.Verdict != Allow
 }
 
-// standing is what doesn't depend on a call's arguments.
-func (c *rule) standing(r *Request, sub *subject) bool {
+// misses is the first of the matchers of a rule for a tool that doesn't hold for a
+// call; empty: the rule speaks. Cheap questions come first; an expression is asked
+// only when everything else holds.
+func (c *rule) misses(r *Request, sub *subject) string {
+	if missed := c.standing(r, sub); missed != "" {
+		return missed
+	}
+	switch {
+	case len(c.Flow) > 0 && !c.flows(sub):
+		return "flow"
+	case len(c.Taint) > 0 && !c.taints(r.Taint):
+		return "taint"
+	case c.Command != nil && !c.runs(sub):
+		return "command"
+	case c.Path != nil && !c.touches(sub):
+		return "path"
+	case len(c.hosts) > 0 && !c.reaches(sub):
+		return "host"
+	case c.Verdict == Allow && !c.sees.covers(r, sub):
+		return "cover" // an allow that doesn't name what this call could do
+	case slices.ContainsFunc(c.args, func(a argument) bool { return !a.holds(sub.args) }):
+		return "args"
+	case c.cond == nil:
+		return ""
+	}
+	// What can't be answered is not a reason to allow, and one to be careful.
+	if holds, ok := c.cond.holds(r, sub); !holds && (ok || c.Verdict == Allow) {
+		return "if"
+	}
+	return ""
+}
+
+// standing is misses for what doesn't depend on a call's arguments.
+func (c *rule) standing(r *Request, sub *subject) string {
 	m := &c.Match
 	switch {
-	case sub.steers && c.tier > 0 && !slices.Contains(c.literal, sub.tool):
-		return false // tools that steer the turn match only by name
 	case len(m.Mode) > 0 && !slices.Contains(m.Mode, r.Mode):
-		return false
+		return "mode"
 	case len(m.Does) > 0 && !slices.ContainsFunc(m.Does, func(w string) bool { return slices.Contains(sub.does, w) }):
-		return false
+		return "does"
 	case len(m.Agent) > 0 && !slices.ContainsFunc(m.Agent, func(p string) bool { return like(p, r.Agent) }):
-		return false
+		return "agent"
 	case len(m.Capability) > 0 && !slices.ContainsFunc(m.Capability, func(w string) bool { return slices.Contains(r.Tool.Capabilities, w) }):
-		return false
+		return "capability"
 	case len(m.Effect) > 0 && !slices.Contains(m.Effect, string(cmp.Or(r.Tool.Effect, belay.AtMostOnce))):
-		return false
+		return "effect"
 	case m.Level != "" && (len(r.Level) != 2 || r.Level < m.Level):
-		return false
+		return "level"
+	case m.Rerun && !r.Rerun:
+		return "rerun"
+	case sub.steers && c.tier > 0 && !slices.Contains(c.literal, sub.tool):
+		return "tool" // tools that steer the turn match only by name
 	}
-	return !m.Rerun || r.Rerun
+	return ""
 }
 
 func (c *rule) flows(sub *subject) bool {
@@ -192,9 +210,8 @@ func (s *Set) MayChange(r *Request) bool {
 	sub := subject{tool: strings.ToLower(r.Tool.Name), does: []string{"runs", "changes", "edits"}}
 	asks := r.Mode != "never" && !r.Headless
 	may := slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Tool == r.Tool.Name })
-	for i := range s.candidates(sub.tool) {
-		c := &s.rules[i]
-		if !c.forTool(sub.tool) || !c.standing(r, &sub) {
+	for _, c := range s.about(sub.tool) {
+		if c.standing(r, &sub) != "" {
 			continue
 		}
 		looks := c.Command != nil || c.Path != nil || len(c.args)+len(c.hosts)+len(c.Flow)+len(c.Taint) > 0 || c.cond != nil

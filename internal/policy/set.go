@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Bounds of a document. A rule that is longer than this isn't written by hand.
@@ -19,13 +20,11 @@ const (
 	maxInside  = 10_000 // instructions of a regular expression
 )
 
-// Set is rules made ready: checked, in order, found by tool. It never changes.
+// Set is rules made ready: checked, and in order. It never changes.
 type Set struct {
 	doc      Document
-	digest   func() belay.Digest
-	rules    []rule             // the strongest voice first
-	exact    map[string][]int32 // by the tool they name, in lower case
-	general  []int32            // those that name no tool, or a pattern or a group
+	digest   match.Made[belay.Digest] // a turn names it only if there are rules of files
+	rules    []rule                   // the strongest voice first
 	groups   map[string][]string
 	modes    map[belay.Mode]bool // that a rule of the default tier or an admin's speaks of
 	checkers []checker
@@ -63,28 +62,16 @@ func Compile(d Document) (*Set, error) {
 	return s, nil
 }
 
-// tried tries the examples.
-func (s *Set) tried() error {
-	for i := range s.rules {
-		if err := s.try(&s.rules[i]); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // prepare is Compile without the examples.
 func prepare(d Document) (*Set, error) {
-	raw, err := json.Marshal(d)
-	if err != nil {
+	if _, err := json.Marshal(d); err != nil {
 		return nil, belay.Errorf(belay.CodeBadPolicy, "the rules can't be written as JSON: %v", err)
 	}
-	digest := belay.DigestOf(raw)
-	return assemble(d, func() belay.Digest { return digest })
+	return assemble(d)
 }
 
-// assemble is prepare with a digest that may be found out when it is wanted.
-func assemble(d Document, digest func() belay.Digest) (*Set, error) {
+// assemble is prepare for rules that can be written.
+func assemble(d Document) (*Set, error) {
 	if d.Version > FormatVersion {
 		return nil, belay.Errorf(belay.CodePolicyNewer, "the rules are of version %d; this build reads %d", d.Version, FormatVersion).WithHint("update belay, or write them in the older form")
 	}
@@ -94,7 +81,7 @@ func assemble(d Document, digest func() belay.Digest) (*Set, error) {
 	case len(d.Groups) > maxGroups || len(d.Caps) > maxCaps || len(d.OwnerOnly) > maxEntries || len(d.Checkers) > maxCheckers:
 		return nil, belay.Errorf(belay.CodeBadPolicy, "there are too many groups, caps, owner's tools or checkers").WithHint("at most %d, %d, %d, %d", maxGroups, maxCaps, maxEntries, maxCheckers)
 	}
-	s := &Set{doc: d, digest: digest, exact: map[string][]int32{}, groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
+	s := &Set{doc: d, groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
 	for _, g := range d.Groups {
 		name := strings.ToLower(g.Name)
 		s.groups[name] = append(s.groups[name], lower(g.Tools)...)
@@ -107,7 +94,7 @@ func assemble(d Document, digest func() belay.Digest) (*Set, error) {
 			return nil, err
 		}
 	}
-	s.index()
+	s.permit()
 	return s, nil
 }
 
@@ -115,7 +102,13 @@ func assemble(d Document, digest func() belay.Digest) (*Set, error) {
 func (s *Set) Document() *Document { return &s.doc }
 
 // Digest names the set: it is that of its document's JSON.
-func (s *Set) Digest() belay.Digest { return s.digest() }
+func (s *Set) Digest() belay.Digest {
+	return *s.digest.Get(func() *belay.Digest {
+		raw, _ := s.Encode() // it could be written before
+		sum := belay.DigestOf(raw)
+		return &sum
+	})
+}
 
 // Encode is the document as it is kept.
 func (s *Set) Encode() ([]byte, error) { return json.Marshal(s.doc) }
@@ -129,18 +122,10 @@ func Decode(raw []byte) (*Set, error) {
 	return Compile(d)
 }
 
-// index finds rules by tool, and notes what modes there are rules for.
-func (s *Set) index() {
+// permit notes what modes there are rules for.
+func (s *Set) permit() {
 	for i := range s.rules {
 		r := &s.rules[i]
-		n := int32(i)
-		if r.patterns == nil || len(r.literal) < len(r.patterns) {
-			s.general = append(s.general, n)
-		} else {
-			for _, name := range slices.Compact(slices.Sorted(slices.Values(r.literal))) {
-				s.exact[name] = append(s.exact[name], n)
-			}
-		}
 		if r.tier == 0 && r.Verdict != Deny || r.Tier == TierAdmin && r.Verdict == Allow {
 			for _, m := range r.Mode {
 				if m != belay.ModeBypass || r.Tier == TierAdmin {
@@ -160,33 +145,17 @@ func (s *Set) NeedsArgs(t belay.ToolSpec) bool {
 	if t.Command != nil || t.HostArg != "" {
 		return true
 	}
-	for i := range s.candidates(strings.ToLower(t.Name)) {
-		if r := &s.rules[i]; (len(r.args) > 0 || r.cond != nil) && r.forTool(strings.ToLower(t.Name)) {
-			return true
-		}
-	}
-	return s.checks(t)
+	return s.checks(t) || slices.ContainsFunc(s.about(strings.ToLower(t.Name)), func(r *rule) bool { return len(r.args) > 0 || r.cond != nil })
 }
 
-// candidates are the rules that may speak of a tool, the strongest voice first.
-func (s *Set) candidates(tool string) func(yield func(int) bool) {
-	a, b := s.exact[tool], s.general
-	return func(yield func(int) bool) {
-		i, j := 0, 0
-		for i < len(a) || j < len(b) {
-			var n int32
-			if j >= len(b) || i < len(a) && a[i] < b[j] {
-				n = a[i]
-				i++
-			} else {
-				n = b[j]
-				j++
-			}
-			if !yield(int(n)) {
-				return
-			}
+// about are the rules that speak of a tool, in lower case, the strongest voice first.
+func (s *Set) about(tool string) (out []*rule) {
+	for i := range s.rules {
+		if r := &s.rules[i]; r.forTool(tool) {
+			out = append(out, r)
 		}
 	}
+	return out
 }
 
 // forTool reports whether a rule speaks of a tool, in lower case.

@@ -1,7 +1,6 @@
 package policy
 
 import (
-	"encoding/json"
 	"net/url"
 	"path"
 	"slices"
@@ -26,7 +25,7 @@ type subject struct {
 	guards string // the protected name that it writes, and why it is one; empty: none
 	steers bool   // the thread answers it; no tool runs
 	args   *arguments
-	vars   *vars // what expressions can name; made when the first one asks
+	vars   map[string]any // what expressions can name; made when the first one asks
 }
 
 // access is one file and what is done with it. The path of a file inside the
@@ -194,13 +193,10 @@ func keysIn(paths []access) string {
 // can't be read is empty, which no pattern fits.
 func hostsIn(args *arguments, arg string) []string {
 	v, ok := args.at(strings.Split(arg, "."))
-	if !ok {
-		return []string{""}
-	}
-	var list []string
-	if json.Unmarshal(v, &list) != nil {
-		var one string
-		if json.Unmarshal(v, &one) != nil {
+	list, isList := as[[]string](v, ok)
+	if !isList {
+		one, isText := as[string](v, ok)
+		if !isText {
 			return []string{""}
 		}
 		list = []string{one}

@@ -5,23 +5,30 @@ import (
 	"sync/atomic"
 )
 
-// Pattern is a regular expression that is compiled when it is first used. Any number of goroutines may use it.
-type Pattern struct {
-	expression string
-	made       atomic.Pointer[regexp.Regexp]
+// Made is a value that is made when it is first asked for, once in a process: a
+// program that starts pays for none. Any number of goroutines may use it.
+type Made[T any] struct{ value atomic.Pointer[T] }
+
+// Get makes the value if nobody has; two that ask at the same moment may both do it.
+func (m *Made[T]) Get(make func() *T) *T {
+	v := m.value.Load()
+	if v == nil {
+		v = make()
+		m.value.Store(v)
+	}
+	return v
 }
 
-// Lazy names an expression and doesn't look at it: a program that starts pays for
-// none.
+// Pattern is a regular expression that is compiled when it is first used.
+type Pattern struct {
+	expression string
+	made       Made[regexp.Regexp]
+}
+
+// Lazy names an expression and doesn't look at it.
 func Lazy(expression string) *Pattern { return &Pattern{expression: expression} }
 
-// Get compiles the expression, once in a process; two that ask at the same
-// moment may both do it. It panics if the expression is none.
+// Get compiles the expression. It panics if the expression is none.
 func (p *Pattern) Get() *regexp.Regexp {
-	re := p.made.Load()
-	if re == nil {
-		re = regexp.MustCompile(p.expression)
-		p.made.Store(re)
-	}
-	return re
+	return p.made.Get(func() *regexp.Regexp { return regexp.MustCompile(p.expression) })
 }

@@ -3,6 +3,8 @@ package shell
 import (
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // program is what is known of one program, or of one of its subcommands.
@@ -26,7 +28,7 @@ type program struct {
 	// stand before it, and how it runs, see wrap. Options end at that operand.
 	starts string
 	code   bool // it runs code that it is given: a file of the workspace is a script, anything else Unparsable
-	read   lazy[table]
+	read   match.Made[table]
 }
 
 // How a program takes its options. The zero style is that of GNU: options may
@@ -139,9 +141,8 @@ func (s *optionReader) valued(w word) bool {
 	if !ok || o.arg != '=' || s.p.style == single {
 		return false
 	}
-	sorted := s.t.names()
-	next, _ := slices.BinarySearch(sorted, name+"\x00")
-	if next < len(sorted) && strings.HasPrefix(sorted[next], name) {
+	next, _ := slices.BinarySearch(s.t.sorted, name+"\x00")
+	if next < len(s.t.sorted) && strings.HasPrefix(s.t.sorted[next], name) {
 		return false // it may be a longer one with a single dash
 	}
 	s.effect(o, name, w.from(2))

@@ -194,7 +194,7 @@ func TestEveryRowIsSound(t *testing.T) {
 			}
 		}
 	}
-	if n := len(*index.get(makeIndex)); n != len(seen) || n > indexed {
+	if n := len(*index.Get(makeIndex)); n != len(seen) || n > indexed {
 		t.Errorf("the index has %d names, the rows have %d, and there is room for %d", n, len(seen), indexed)
 	}
 	for name, row := range seen {

@@ -4,25 +4,12 @@ import (
 	"maps"
 	"slices"
 	"strings"
-	"sync/atomic"
+
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
-// lazy is a value that is made when it is first asked for, once in a process:
-// who starts and judges nothing pays nothing. Two that ask at the same moment
-// may both make it; either is as good.
-type lazy[T any] struct{ made atomic.Pointer[T] }
-
-func (l *lazy[T]) get(make func() *T) *T {
-	v := l.made.Load()
-	if v == nil {
-		v = make()
-		l.made.Store(v)
-	}
-	return v
-}
-
 // index has the row of every name.
-var index lazy[map[string]*program]
+var index match.Made[map[string]*program]
 
 // indexed is how many names the rows have, or a few more.
 const indexed = 2200
@@ -38,16 +25,16 @@ func makeIndex() *map[string]*program {
 }
 
 // lookup finds the row of a program, or nothing.
-func lookup(name string) *program { return (*index.get(makeIndex))[name] }
+func lookup(name string) *program { return (*index.Get(makeIndex))[name] }
 
 // table is an option table, read.
 type table struct {
 	options map[string]option
-	any     bool           // options beyond the table change nothing
-	files   bool           // @FILE stands for the words in a file
-	dotless bool           // no option has a dot
-	sharp   bool           // some option does more than the program without options
-	sorted  lazy[[]string] // their names, for abbreviations
+	any     bool     // options beyond the table change nothing
+	files   bool     // @FILE stands for the words in a file
+	dotless bool     // no option has a dot
+	sharp   bool     // some option does more than the program without options
+	sorted  []string // their names, for abbreviations
 }
 
 // readTable reads what a row says of options.
@@ -84,28 +71,23 @@ func readTable(opts string) *table {
 		t.options[name] = o
 		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpPv", o.effect) < 0
 	}
+	t.sorted = slices.Sorted(maps.Keys(t.options))
 	return t
 }
 
 // table is the row's option table. It must not be changed.
 func (p *program) table() *table {
-	return p.read.get(func() *table { return readTable(p.opts) })
-}
-
-// names are those of all options, sorted.
-func (t *table) names() []string {
-	return *t.sorted.get(func() *[]string { list := slices.Sorted(maps.Keys(t.options)); return &list })
+	return p.read.Get(func() *table { return readTable(p.opts) })
 }
 
 // begin are the options that begin with a text.
 func (t *table) begin(text string) []string {
-	sorted := t.names()
-	from, _ := slices.BinarySearch(sorted, text)
+	from, _ := slices.BinarySearch(t.sorted, text)
 	to := from
-	for to < len(sorted) && strings.HasPrefix(sorted[to], text) {
+	for to < len(t.sorted) && strings.HasPrefix(t.sorted[to], text) {
 		to++
 	}
-	return sorted[from:to]
+	return t.sorted[from:to]
 }
 
 // names reports whether a list separated by commas has a name.
