@@ -113,18 +113,14 @@ func (c *evalCmd) scenarios(a *command.Program) ([]*eval.Scenario, error) {
 
 func (c *evalCmd) list(a *command.Program, some []*eval.Scenario) int {
 	for _, s := range some {
-		if a.JSON {
-			a.PrintJSON(struct {
-				ID       string   `json:"id"`
-				Title    string   `json:"title,omitempty"`
-				Category string   `json:"category"`
-				Tags     []string `json:"tags,omitempty"`
-				File     string   `json:"file"`
-				Line     int      `json:"line"`
-			}{s.ID, s.Title, s.Category, s.Tags, s.File, s.Line})
-			continue
-		}
-		fmt.Fprintf(a.Out, "%s/%s  %s\n", s.Category, s.ID, term.Line(s.Title))
+		a.Say(struct {
+			ID       string   `json:"id"`
+			Title    string   `json:"title,omitempty"`
+			Category string   `json:"category"`
+			Tags     []string `json:"tags,omitempty"`
+			File     string   `json:"file"`
+			Line     int      `json:"line"`
+		}{s.ID, s.Title, s.Category, s.Tags, s.File, s.Line}, "%s/%s  %s", s.Category, s.ID, term.Line(s.Title))
 	}
 	return belay.ExitOK
 }
@@ -143,25 +139,21 @@ func (c *evalCmd) junit(a *command.Program, results []eval.Result) error {
 
 // evaluated prints a result.
 func evaluated(e *term.Env, r eval.Result) {
-	if e.JSON {
-		e.PrintJSON(r.Line())
-		return
-	}
-	fmt.Fprintf(e.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, term.Millis(r.Took.Milliseconds()))
-	for _, f := range r.Failures {
-		fmt.Fprintln(e.Out, "      "+strings.ReplaceAll(term.Text(f), "\n", "\n      "))
-	}
-	if r.Kept != nil {
-		fmt.Fprintf(e.Out, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
-	}
+	e.Show(r.Line(), func() {
+		fmt.Fprintf(e.Out, "%s  %s/%s  %s\n", r.Status(), r.Scenario.Category, r.Scenario.ID, term.Millis(r.Took.Milliseconds()))
+		for _, f := range r.Failures {
+			fmt.Fprintln(e.Out, "      "+strings.ReplaceAll(term.Text(f), "\n", "\n      "))
+		}
+		if r.Kept != nil {
+			fmt.Fprintf(e.Out, "      kept: %s; belay sessions list --all --store %s\n", r.Kept.Workspace, r.Kept.Store)
+		}
+	})
 }
 
 func summed(e *term.Env, s eval.Summary) {
-	if e.JSON {
-		e.PrintJSON(struct {
-			Summary eval.Summary `json:"summary"`
-		}{s})
-		return
-	}
-	fmt.Fprintf(e.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, term.Plural(s.Total, "scenario"), s.Failed, term.Millis(s.MS))
+	e.Show(struct {
+		Summary eval.Summary `json:"summary"`
+	}{s}, func() {
+		fmt.Fprintf(e.Out, "%d of %s passed, %d failed, in %s\n", s.Passed, term.Plural(s.Total, "scenario"), s.Failed, term.Millis(s.MS))
+	})
 }

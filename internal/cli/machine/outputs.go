@@ -144,14 +144,12 @@ func outputPolicy(olderThan, maxSize string) (p retention.Outputs, err error) {
 }
 
 func printExpiry(e *term.Env, done *storage.Expiry) {
-	if e.JSON {
-		e.PrintJSON(done)
-		return
-	}
-	printLetGo(e, done)
-	if !done.DryRun {
-		fmt.Fprintf(e.Out, "removed %s of outputs, %s\n", term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
-	}
+	e.Show(done, func() {
+		printLetGo(e, done)
+		if !done.DryRun {
+			fmt.Fprintf(e.Out, "removed %s of outputs, %s\n", term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
+		}
+	})
 }
 
 func printLetGo(e *term.Env, done *storage.Expiry) {
@@ -166,7 +164,5 @@ func printLetGo(e *term.Env, done *storage.Expiry) {
 		}
 		fmt.Fprintf(e.Out, "%s %s, %s: %s\n", verb, o.Digest.Short(), retention.Size(o.Bytes), term.Line(o.Why))
 	}
-	if done.Left > 0 {
-		fmt.Fprintf(e.Out, "%s of expired outputs to be removed later: new, and sessions run\n", term.Plural(done.Left, "content"))
-	}
+	term.Some(e.Out, done.Left, "content", "of expired outputs to be removed later: new, and sessions run")
 }

@@ -31,28 +31,25 @@ func (c *storeStatsCmd) Keep(ctx context.Context, a *command.Program, db store.A
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(struct {
-			store.Inventory
-			Retain retention.Policy `json:"retain,omitzero"`
-		}{h, p})
-		return belay.ExitOK, nil
-	}
-	a.Row("store", "%s", h.Path)
-	a.Row("runtime", "%s", h.Runtime)
-	a.Row("sessions", "%s, %s deleted", term.Count(int64(h.Sessions)), term.Count(int64(h.Tombstones)))
-	a.Row("facts", "%s in %s, up to position %d", term.Count(h.Facts), term.Plural(h.Streams, "stream"), h.Position)
-	if !h.First.IsZero() {
-		a.Row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
-	}
-	a.Row("waiting", "%s", term.Plural(int(h.Waiting), "command"))
-	a.Row("contents", "%s, %s of them in files", term.Count(h.Contents), term.Count(h.Files))
-	a.Row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
-	a.Row("keeps", "%s", p)
-	if h.Unfinished > 0 {
-		a.Row("try", "belay store compact: %s cut short", term.Plural(h.Unfinished, "deletion"))
-	}
-	return belay.ExitOK, nil
+	return a.Show(struct {
+		store.Inventory
+		Retain retention.Policy `json:"retain,omitzero"`
+	}{h, p}, func() {
+		a.Row("store", "%s", h.Path)
+		a.Row("runtime", "%s", h.Runtime)
+		a.Row("sessions", "%s, %s deleted", term.Count(int64(h.Sessions)), term.Count(int64(h.Tombstones)))
+		a.Row("facts", "%s in %s, up to position %d", term.Count(h.Facts), term.Plural(h.Streams, "stream"), h.Position)
+		if !h.First.IsZero() {
+			a.Row("", "%s to %s", h.First.Local().Format("2006-01-02 15:04"), h.Last.Local().Format("2006-01-02 15:04"))
+		}
+		a.Row("waiting", "%s", term.Plural(int(h.Waiting), "command"))
+		a.Row("contents", "%s, %s of them in files", term.Count(h.Contents), term.Count(h.Files))
+		a.Row("size", "%s in the database (%s free), %s in the log, %s in files", retention.Size(h.Database), retention.Size(h.Free), retention.Size(h.Log), retention.Size(h.FileBytes))
+		a.Row("keeps", "%s", p)
+		if h.Unfinished > 0 {
+			a.Row("try", "belay store compact: %s cut short", term.Plural(h.Unfinished, "deletion"))
+		}
+	})
 }
 
 type storeBackupCmd struct {
@@ -90,19 +87,16 @@ func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, err
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(struct {
-			Store string `json:"store"`
-			Aside string `json:"aside,omitempty"`
-			storage.Manifest
-		}{dir, done.Aside, done.Manifest})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Out, "restored: %s in %s, as of %s, verified\n", term.Plural(done.Facts, "fact"), term.Plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
-	if done.Aside != "" {
-		fmt.Fprintf(a.Out, "the store that was there is kept in %s\n", term.Line(done.Aside))
-	}
-	return belay.ExitOK, nil
+	return a.Show(struct {
+		Store string `json:"store"`
+		Aside string `json:"aside,omitempty"`
+		storage.Manifest
+	}{dir, done.Aside, done.Manifest}, func() {
+		fmt.Fprintf(a.Out, "restored: %s in %s, as of %s, verified\n", term.Plural(done.Facts, "fact"), term.Plural(done.Streams, "stream"), done.Made.Local().Format("2006-01-02 15:04"))
+		if done.Aside != "" {
+			fmt.Fprintf(a.Out, "the store that was there is kept in %s\n", term.Line(done.Aside))
+		}
+	})
 }
 
 // limits are what a policy is made of, as flags.
@@ -186,26 +180,24 @@ func (c *storeCompactCmd) Keep(ctx context.Context, a *command.Program, db store
 }
 
 func printCompacted(e *term.Env, done *storage.Compacted) {
-	if e.JSON {
-		e.PrintJSON(done)
-		return
-	}
-	verb, left := "deleted", "removed"
-	if done.DryRun {
-		verb, left = "would delete", "would remove"
-	}
-	for _, s := range done.Sessions {
-		if s.Kept != "" {
-			fmt.Fprintf(e.Out, "kept %s: %s\n", s.Session, term.Line(s.Kept))
-			continue
+	e.Show(done, func() {
+		verb, left := "deleted", "removed"
+		if done.DryRun {
+			verb, left = "would delete", "would remove"
 		}
-		fmt.Fprintf(e.Out, "%s %s: %s\n", verb, s.Session, s.Why)
-	}
-	if done.Outputs != nil {
-		printExpiry(e, done.Outputs)
-	}
-	fmt.Fprintf(e.Out, "%s %s that nothing names, %s\n", left, term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
-	if !done.DryRun {
-		fmt.Fprintf(e.Out, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
-	}
+		for _, s := range done.Sessions {
+			if s.Kept != "" {
+				fmt.Fprintf(e.Out, "kept %s: %s\n", s.Session, term.Line(s.Kept))
+				continue
+			}
+			fmt.Fprintf(e.Out, "%s %s: %s\n", verb, s.Session, s.Why)
+		}
+		if done.Outputs != nil {
+			printExpiry(e, done.Outputs)
+		}
+		fmt.Fprintf(e.Out, "%s %s that nothing names, %s\n", left, term.Plural(done.Contents, "content"), retention.Size(done.Bytes))
+		if !done.DryRun {
+			fmt.Fprintf(e.Out, "%s before, %s now\n", retention.Size(done.Before), retention.Size(done.After))
+		}
+	})
 }

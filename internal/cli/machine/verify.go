@@ -88,32 +88,28 @@ func verdictExit(r storage.Report) int {
 }
 
 func printVerdict(e *term.Env, r storage.Report, compared bool) {
-	if e.JSON {
-		e.PrintJSON(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired})
-		return
-	}
-	list := func(what string, all []storage.Problem) {
-		for _, p := range all {
-			fmt.Fprintf(e.Out, "%s: %s\n", what, term.Line(p.String()))
+	e.Show(verdict{r.OK(), r.Events, r.Streams, r.Blobs, r.Compared, r.Problems, r.More, r.Differences, r.Deleted, r.Warnings, r.Expired}, func() {
+		list := func(what string, all []storage.Problem) {
+			for _, p := range all {
+				fmt.Fprintf(e.Out, "%s: %s\n", what, term.Line(p.String()))
+			}
 		}
-	}
-	list("damaged", r.Problems)
-	if r.More > 0 {
-		fmt.Fprintf(e.Out, "and %s more\n", term.Plural(r.More, "problem"))
-	}
-	list("different", r.Differences)
-	list("deleted", r.Deleted)
-	list("warning", r.Warnings)
-	if !r.OK() {
-		fmt.Fprintln(e.Err, "try: keep a copy of the store as it is; sessions before the damage can still be read")
-		return
-	}
-	fmt.Fprintf(e.Out, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
-		term.Plural(r.Events, "fact"), term.Plural(r.Streams, "stream"), term.Plural(r.Blobs, "content"))
-	if r.Expired > 0 {
-		fmt.Fprintf(e.Out, "%s expired, as facts say: belay outputs list --all\n", term.Plural(r.Expired, "output"))
-	}
-	if compared {
-		fmt.Fprintf(e.Out, "%s found again as they were: nothing was changed before them\n", term.Plural(r.Compared-len(r.Deleted), "head"))
-	}
+		list("damaged", r.Problems)
+		if r.More > 0 {
+			fmt.Fprintf(e.Out, "and %s more\n", term.Plural(r.More, "problem"))
+		}
+		list("different", r.Differences)
+		list("deleted", r.Deleted)
+		list("warning", r.Warnings)
+		if !r.OK() {
+			fmt.Fprintln(e.Err, "try: keep a copy of the store as it is; sessions before the damage can still be read")
+			return
+		}
+		fmt.Fprintf(e.Out, "whole: %s in %s, every hash follows from the one before; %s, all as they were kept\n",
+			term.Plural(r.Events, "fact"), term.Plural(r.Streams, "stream"), term.Plural(r.Blobs, "content"))
+		term.Some(e.Out, r.Expired, "output", "expired, as facts say: belay outputs list --all")
+		if compared {
+			fmt.Fprintf(e.Out, "%s found again as they were: nothing was changed before them\n", term.Plural(r.Compared-len(r.Deleted), "head"))
+		}
+	})
 }

@@ -59,12 +59,9 @@ func (c *policyExplainCmd) Run(ctx context.Context, a *command.Program) (int, er
 			}
 		}
 	}
-	if a.JSON {
-		a.PrintJSON(x)
-		return belay.ExitOK, nil
-	}
-	printExplained(&a.Env, x)
-	return belay.ExitOK, nil
+	return a.Show(x, func() {
+		printExplained(&a.Env, x)
+	})
 }
 
 func (c *policyExplainCmd) explain(ctx context.Context, a *command.Program) (*explained, error) {

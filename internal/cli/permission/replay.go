@@ -58,8 +58,7 @@ func (c *policyReplayCmd) Run(ctx context.Context, a *command.Program) (int, err
 	if err != nil {
 		return 0, err
 	}
-	printReplay(&a.Env, t)
-	return belay.ExitOK, nil
+	return printReplay(&a.Env, t)
 }
 
 // replay is recorded decisions, and the rules that they are held against.
@@ -144,23 +143,21 @@ func printChange(e *term.Env, ch *policies.Change) {
 		"%s → %s  %s %s  %s%s", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
 }
 
-func printReplay(e *term.Env, t *policies.Tally) {
-	if e.JSON {
-		e.PrintJSON(replaySum{*t, t.Rows()})
-		return
-	}
-	rows := t.Rows()
-	if len(rows) > 0 {
-		fmt.Fprintf(e.Out, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
-	}
-	for _, r := range rows {
-		fmt.Fprintf(e.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, term.Line(r.Tool), r.Old, term.Line(r.OldRule), r.New, term.Line(r.NewRule))
-	}
-	if t.Others > 0 {
-		fmt.Fprintf(e.Out, "%6d  in other rows\n", t.Others)
-	}
-	fmt.Fprintf(e.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", term.Plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
-	for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
-		fmt.Fprintf(e.Out, "  %d not judged again: %s\n", t.Lost[why], policies.WhyLost(why))
-	}
+func printReplay(e *term.Env, t *policies.Tally) (int, error) {
+	return e.Show(replaySum{*t, t.Rows()}, func() {
+		rows := t.Rows()
+		if len(rows) > 0 {
+			fmt.Fprintf(e.Out, "\n%6s  %s\n", "COUNT", "TOOL: OLD (RULE) → NEW (RULE)")
+		}
+		for _, r := range rows {
+			fmt.Fprintf(e.Out, "%6d  %s: %s (%s) → %s (%s)\n", r.Count, term.Line(r.Tool), r.Old, term.Line(r.OldRule), r.New, term.Line(r.NewRule))
+		}
+		if t.Others > 0 {
+			fmt.Fprintf(e.Out, "%6d  in other rows\n", t.Others)
+		}
+		fmt.Fprintf(e.Out, "%s: %d changed, %d the same, %d the same by another rule, %d not judged again\n", term.Plural(t.Decisions, "decision"), t.Changed, t.Same, t.OtherRule, t.Unjudged())
+		for _, why := range slices.Sorted(maps.Keys(t.Lost)) {
+			fmt.Fprintf(e.Out, "  %d not judged again: %s\n", t.Lost[why], policies.WhyLost(why))
+		}
+	})
 }

@@ -107,15 +107,13 @@ func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile) err
 	if err != nil {
 		return err
 	}
-	if e.JSON {
-		e.PrintJSON(t.TrustedFile)
-		return nil
-	}
-	fmt.Fprintf(e.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
-	for _, b := range t.Brings {
-		fmt.Fprintf(e.Out, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
-	}
-	return nil
+	_, err = e.Show(t.TrustedFile, func() {
+		fmt.Fprintf(e.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
+		for _, b := range t.Brings {
+			fmt.Fprintf(e.Out, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
+		}
+	})
+	return err
 }
 
 func revoke(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {

@@ -141,15 +141,13 @@ func (c *ServeCmd) untilSignals(ctx context.Context, a *command.Program, s *serv
 
 // sayServed tells a person, or a program, where the server is.
 func sayServed(e *term.Env, s Served) {
-	if e.JSON {
-		e.PrintJSON(s)
-		return
-	}
-	fmt.Fprintf(e.Out, "serving %s\n", s.URL)
-	if s.Token != "" {
-		fmt.Fprintf(e.Out, "the owner's token, shown this once: %s\n", s.Token)
-		fmt.Fprintf(e.Out, "more: belay token create --role operator%s\n", e.StoreFlag)
-	}
+	e.Show(s, func() {
+		fmt.Fprintf(e.Out, "serving %s\n", s.URL)
+		if s.Token != "" {
+			fmt.Fprintf(e.Out, "the owner's token, shown this once: %s\n", s.Token)
+			fmt.Fprintf(e.Out, "more: belay token create --role operator%s\n", e.StoreFlag)
+		}
+	})
 }
 
 // config checks the flags.

@@ -67,13 +67,10 @@ func (c *tokenCreateCmd) Run(ctx context.Context, a *command.Program) (int, erro
 	if err != nil {
 		return 0, command.Flagged(err)
 	}
-	if a.JSON {
-		a.PrintJSON(tokenMade{made.Text, tokenShown(made.TokenShown)})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Out, "%s\n", made.Text)
-	fmt.Fprintf(a.Err, "token %s of role %s in tenant %s; it is shown this once\n", made.ID, made.Role, made.Tenant)
-	return belay.ExitOK, nil
+	return a.Show(tokenMade{made.Text, tokenShown(made.TokenShown)}, func() {
+		fmt.Fprintf(a.Out, "%s\n", made.Text)
+		fmt.Fprintf(a.Err, "token %s of role %s in tenant %s; it is shown this once\n", made.ID, made.Role, made.Tenant)
+	})
 }
 
 type tokenListCmd struct{}

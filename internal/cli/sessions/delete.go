@@ -77,12 +77,8 @@ func confirmDelete(a *command.Program, all []view.Session) (bool, error) {
 }
 
 func printDeleted(a *command.Program, d *sessions.SessionDeleted) {
-	if a.JSON {
-		a.PrintJSON(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left})
-		return
-	}
-	fmt.Fprintf(a.Out, "deleted %s: %s, %s\n", d.Session, term.Plural(int(d.Facts), "fact"), term.Plural(d.Contents, "content"))
-	if d.Left > 0 {
-		fmt.Fprintf(a.Err, "%s may be about to be named by what runs now; belay store compact removes it a day from now\n", term.Plural(d.Left, "content"))
-	}
+	a.Show(deleted{d.Session, "deleted", d.Time, d.By, d.Facts, d.Contents, d.Left}, func() {
+		fmt.Fprintf(a.Out, "deleted %s: %s, %s\n", d.Session, term.Plural(int(d.Facts), "fact"), term.Plural(d.Contents, "content"))
+		term.Some(a.Err, d.Left, "content", "may be about to be named by what runs now; belay store compact removes it a day from now")
+	})
 }

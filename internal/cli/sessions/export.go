@@ -81,25 +81,17 @@ func (c *ExportCmd) write(ctx context.Context, a *command.Program, id belay.Sess
 }
 
 func printExported(e *term.Env, x exported) {
-	if e.JSON {
-		e.PrintJSON(x)
-		return
-	}
-	fmt.Fprintf(e.Out, "%s\n", term.Line(x.File))
-	fmt.Fprintf(e.Err, "%s of %s, %s bytes", x.Format, x.Session, term.Count(x.Size))
-	if x.Format == "bundle" {
-		fmt.Fprintf(e.Err, ": %s, %s of content", term.Plural(int(x.Facts), "fact"), term.Plural(x.Content, "piece"))
-	}
-	fmt.Fprintln(e.Err)
-	if x.Waiting > 0 {
-		fmt.Fprintf(e.Err, "%s not handled yet, and in it\n", term.Plural(int(x.Waiting), "command"))
-	}
-	if x.Expired > 0 {
-		fmt.Fprintf(e.Err, "%s expired: not in it\n", term.Plural(x.Expired, "output"))
-	}
-	if x.Missing > 0 {
-		fmt.Fprintf(e.Err, "%s named by facts and kept no more: not in it\n", term.Plural(x.Missing, "content"))
-	}
+	e.Show(x, func() {
+		fmt.Fprintf(e.Out, "%s\n", term.Line(x.File))
+		fmt.Fprintf(e.Err, "%s of %s, %s bytes", x.Format, x.Session, term.Count(x.Size))
+		if x.Format == "bundle" {
+			fmt.Fprintf(e.Err, ": %s, %s of content", term.Plural(int(x.Facts), "fact"), term.Plural(x.Content, "piece"))
+		}
+		fmt.Fprintln(e.Err)
+		term.Some(e.Err, int(x.Waiting), "command", "not handled yet, and in it")
+		term.Some(e.Err, x.Expired, "output", "expired: not in it")
+		term.Some(e.Err, x.Missing, "content", "named by facts and kept no more: not in it")
+	})
 }
 
 // counter counts what passes and reports it, for crash tests.

@@ -35,19 +35,16 @@ func (c *ForkCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime)
 	if err != nil {
 		return 0, err
 	}
-	tellFork(a, f)
-	return belay.ExitOK, nil
+	return tellFork(a, f)
 }
 
-func tellFork(a *command.Program, f *sessions.SessionForked) {
-	if a.JSON {
-		a.PrintJSON(forked{f.Session, f.Thread, f.From, f.Turns, f.Title})
-		return
-	}
-	from := "before its first turn"
-	if f.Turns > 0 {
-		from = fmt.Sprintf("after turn %d of %d", f.Turns, f.Of)
-	}
-	fmt.Fprintf(a.Out, "%s continues from %s, %s\n", f.Session, f.From.Session, from)
-	fmt.Fprintf(a.Out, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.StoreFlag)
+func tellFork(a *command.Program, f *sessions.SessionForked) (int, error) {
+	return a.Show(forked{f.Session, f.Thread, f.From, f.Turns, f.Title}, func() {
+		from := "before its first turn"
+		if f.Turns > 0 {
+			from = fmt.Sprintf("after turn %d of %d", f.Turns, f.Of)
+		}
+		fmt.Fprintf(a.Out, "%s continues from %s, %s\n", f.Session, f.From.Session, from)
+		fmt.Fprintf(a.Out, "give it something to do: belay run --session %s%s TEXT\n", f.Session, a.StoreFlag)
+	})
 }

@@ -141,35 +141,25 @@ func (r restoring) Restore(ctx context.Context, s store.Restoration) error {
 }
 
 func printImported(a *command.Program, i imported) {
-	if a.JSON {
-		a.PrintJSON(i)
-		return
-	}
-	fmt.Fprintf(a.Out, "%s: %s\n", i.Session, i.Result)
-	if i.Result == "imported" && i.Facts > 0 {
-		fmt.Fprintf(a.Err, "%s, every hash follows from the one before; its workspace is %s\n", term.Plural(int(i.Facts), "fact"), term.Line(i.Workspace))
-	}
-	if i.Waiting > 0 {
-		fmt.Fprintf(a.Err, "%s not handled yet\n", term.Plural(i.Waiting, "command"))
-	}
-	if i.Repaired > 0 {
-		fmt.Fprintf(a.Err, "%s that the store lacked came back\n", term.Plural(i.Repaired, "content"))
-	}
-	if i.Expired > 0 {
-		fmt.Fprintf(a.Err, "%s had expired and was not in the bundle\n", term.Plural(i.Expired, "output"))
-	}
-	if i.Missing > 0 {
-		fmt.Fprintf(a.Err, "%s named by facts was not in the bundle\n", term.Plural(i.Missing, "content"))
-	}
-	if i.Format != "bundle" {
-		fmt.Fprintf(a.Err, "%s, %s, from %s\n", term.Plural(i.Turns, "turn"), term.Plural(i.Messages, "message"), i.Format)
-		printLeft(a, i.Left)
-		fmt.Fprintf(a.Err, "give it something to do: %s\n", i.Resume)
-		return
-	}
-	if i.Resume != "" {
-		fmt.Fprintf(a.Err, "its work hasn't ended; continue with: %s\n", i.Resume)
-	}
+	a.Show(i, func() {
+		fmt.Fprintf(a.Out, "%s: %s\n", i.Session, i.Result)
+		if i.Result == "imported" && i.Facts > 0 {
+			fmt.Fprintf(a.Err, "%s, every hash follows from the one before; its workspace is %s\n", term.Plural(int(i.Facts), "fact"), term.Line(i.Workspace))
+		}
+		term.Some(a.Err, i.Waiting, "command", "not handled yet")
+		term.Some(a.Err, i.Repaired, "content", "that the store lacked came back")
+		term.Some(a.Err, i.Expired, "output", "had expired and was not in the bundle")
+		term.Some(a.Err, i.Missing, "content", "named by facts was not in the bundle")
+		if i.Format != "bundle" {
+			fmt.Fprintf(a.Err, "%s, %s, from %s\n", term.Plural(i.Turns, "turn"), term.Plural(i.Messages, "message"), i.Format)
+			printLeft(a, i.Left)
+			fmt.Fprintf(a.Err, "give it something to do: %s\n", i.Resume)
+			return
+		}
+		if i.Resume != "" {
+			fmt.Fprintf(a.Err, "its work hasn't ended; continue with: %s\n", i.Resume)
+		}
+	})
 }
 
 // printLeft lists what a transcript has and the session doesn't.

@@ -74,16 +74,14 @@ func label(ctx context.Context, a *command.Program, names []string, in sessions.
 		for _, id := range ids {
 			in.Session = id
 			res, err := sessions.Label(ctx, r.Call("label_session"), &in)
-			switch {
-			case err != nil:
+			if err != nil {
 				return 0, err
-			case a.JSON:
-				a.PrintJSON(command.Outcome{Session: id, Result: done, Pending: res.Status == app.Accepted})
-			case res.Status == app.Accepted:
-				fmt.Fprintf(a.Out, "%s: accepted, not yet handled\n", id)
-			default:
-				fmt.Fprintf(a.Out, "%s %s\n", done, id)
 			}
+			out, words := command.Outcome{Session: id, Result: done, Pending: res.Status == app.Accepted}, fmt.Sprintf("%s %s", done, id)
+			if out.Pending {
+				words = string(id) + ": accepted, not yet handled"
+			}
+			a.Say(out, "%s", words)
 		}
 		return belay.ExitOK, nil
 	})

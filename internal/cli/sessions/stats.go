@@ -37,8 +37,7 @@ func (c *StatsCmd) Read(ctx context.Context, a *command.Program, st store.Store)
 			fold.Apply(r.Event)
 		}
 	}
-	term.PrintStats(&a.Env, fold.Sum())
-	return belay.ExitOK, nil
+	return term.PrintStats(&a.Env, fold.Sum())
 }
 
 // wanted returns the filter for the sessions that count.

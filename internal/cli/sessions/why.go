@@ -3,7 +3,6 @@ package sessions
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -28,11 +27,7 @@ func (c *WhyCmd) Read(ctx context.Context, a *command.Program, st store.Store) (
 	}
 	if c.Timeline {
 		for _, r := range story.Timeline(events) {
-			if a.JSON {
-				a.PrintJSON(r)
-				continue
-			}
-			fmt.Fprintln(a.Out, r)
+			a.Say(r, "%s", r)
 		}
 		return belay.ExitOK, nil
 	}

@@ -80,19 +80,16 @@ func (c *worktreeRemoveCmd) Order(ctx context.Context, a *command.Program, r *ap
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(struct {
-			Session belay.SessionID `json:"session"`
-			belay.Worktree
-			BranchKept bool `json:"branchKept"`
-		}{id, t, kept})
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Out, "removed %s\n", term.Line(t.Path))
-	if kept {
-		fmt.Fprintf(a.Out, "branch %s stays in %s\n", term.Line(t.Branch), term.Line(t.Repository))
-	}
-	return belay.ExitOK, nil
+	return a.Show(struct {
+		Session belay.SessionID `json:"session"`
+		belay.Worktree
+		BranchKept bool `json:"branchKept"`
+	}{id, t, kept}, func() {
+		fmt.Fprintf(a.Out, "removed %s\n", term.Line(t.Path))
+		if kept {
+			fmt.Fprintf(a.Out, "branch %s stays in %s\n", term.Line(t.Branch), term.Line(t.Repository))
+		}
+	})
 }
 
 // removeWorktree removes a session's worktree and records it. A session that is

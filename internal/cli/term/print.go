@@ -29,6 +29,24 @@ func (e *Env) say(to io.Writer, v any, format string, args ...any) (int, error) 
 	return belay.ExitOK, err
 }
 
+// Show prints what a command found: as JSON, or in words.
+func (e *Env) Show(v any, words func()) (int, error) {
+	if e.JSON {
+		e.PrintJSON(v)
+	} else {
+		words()
+	}
+	return belay.ExitOK, nil
+}
+
+// Some prints a line about a number of things, if there are any: their number and noun,
+// and what is said of them.
+func Some(to io.Writer, n int, noun, said string) {
+	if n > 0 {
+		fmt.Fprintf(to, "%s %s\n", Plural(n, noun), said)
+	}
+}
+
 // Row prints one figure of what is shown, behind its name.
 func (e *Env) Row(name, format string, args ...any) {
 	fmt.Fprintf(e.Out, "%-10s %s\n", name, Line(fmt.Sprintf(format, args...)))

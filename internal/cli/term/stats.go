@@ -44,45 +44,43 @@ func withShares(s story.Stats) countedStats {
 }
 
 // PrintStats prints what was counted.
-func PrintStats(e *Env, s story.Stats) {
-	if e.JSON {
-		e.PrintJSON(withShares(s))
-		return
-	}
-	t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
-	row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
-	row("sessions", "%s", Count(int64(s.Sessions)))
-	row("turns", "%s ended%s, %d not", Count(int64(s.Turns)), split(s.Outcomes), s.Running)
-	row("steps", "%s in %s of active time", Count(int64(s.Steps)), Millis(s.ActiveMS))
-	if n := s.UnknownUsage(); s.Usage.Reported {
-		row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), Count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
-	} else {
-		row("tokens", "unknown: no provider reported any")
-	}
-	row("cost", "%s%s", Money(s.Cost), unpriced(s.Cost))
-	row("silent stops", "%s", of(s.SilentStops, "of ended turns", "none: no turn has ended"))
-	row("retries that helped", "%s", of(s.RetriesHelped, "of retried calls", "none: no call was retried"))
-	row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
-	row("questions", "%d allowed, %d denied, %d expired", s.Gate.Allowed, s.Gate.Denied, s.Gate.Expired)
-	row("recursion incidents", "not applicable: no agent starts another")
-	row("context efficiency", "unavailable: nothing counts the context that was used")
-	t.Flush() //nolint:errcheck // nobody is left to tell
-	if len(s.Tools) > 0 {
-		fmt.Fprintln(t, "\nTOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES")
-		for _, x := range s.Tools {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
-				Millis(x.MS/int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
+func PrintStats(e *Env, s story.Stats) (int, error) {
+	return e.Show(withShares(s), func() {
+		t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
+		row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
+		row("sessions", "%s", Count(int64(s.Sessions)))
+		row("turns", "%s ended%s, %d not", Count(int64(s.Turns)), split(s.Outcomes), s.Running)
+		row("steps", "%s in %s of active time", Count(int64(s.Steps)), Millis(s.ActiveMS))
+		if n := s.UnknownUsage(); s.Usage.Reported {
+			row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), Count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
+		} else {
+			row("tokens", "unknown: no provider reported any")
 		}
-	}
-	if len(s.Models) > 0 {
-		fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
-		for _, m := range s.Models {
-			fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", Line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
-				Millis(m.FirstMS/int64(max(1, m.Answers))), Millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
+		row("cost", "%s%s", Money(s.Cost), unpriced(s.Cost))
+		row("silent stops", "%s", of(s.SilentStops, "of ended turns", "none: no turn has ended"))
+		row("retries that helped", "%s", of(s.RetriesHelped, "of retried calls", "none: no call was retried"))
+		row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
+		row("questions", "%d allowed, %d denied, %d expired", s.Gate.Allowed, s.Gate.Denied, s.Gate.Expired)
+		row("recursion incidents", "not applicable: no agent starts another")
+		row("context efficiency", "unavailable: nothing counts the context that was used")
+		t.Flush() //nolint:errcheck // nobody is left to tell
+		if len(s.Tools) > 0 {
+			fmt.Fprintln(t, "\nTOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES")
+			for _, x := range s.Tools {
+				fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
+					Millis(x.MS/int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
+			}
 		}
-	}
-	t.Flush() //nolint:errcheck // nobody is left to tell
+		if len(s.Models) > 0 {
+			fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
+			for _, m := range s.Models {
+				fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", Line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
+					m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
+					Millis(m.FirstMS/int64(max(1, m.Answers))), Millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
+			}
+		}
+		t.Flush() //nolint:errcheck // nobody is left to tell
+	})
 }
 
 // tokenText is how many tokens a usage has of a kind; some answers may have reported none.

@@ -186,14 +186,12 @@ func highWater() int64 {
 
 // Print prints it.
 func (r *Report) Print(e *term.Env) {
-	if e.JSON {
-		e.PrintJSON(r)
-		return
-	}
-	fmt.Fprintf(e.Out, "%d of %s completed, %s in %.2f s: %.1f sessions/s, %.0f steps/s\n", r.Completed, term.Plural(r.Sessions, "session"), term.Plural(r.Steps, "step"), r.Seconds, r.PerSecond, r.StepsPerSec)
-	fmt.Fprintf(e.Out, "step p50 %.2f ms, p99 %.2f ms, from the end of an answer to the next request\n", r.StepP50, r.StepP99)
-	fmt.Fprintf(e.Out, "%.2f commits and %.2f ms of processor time per step, %d MB of memory at most\n", r.Commits, r.CPU, r.Memory>>20)
-	for _, end := range slices.Sorted(maps.Keys(r.Ends)) {
-		fmt.Fprintf(e.Out, "%s: %d\n", term.Line(end), r.Ends[end])
-	}
+	e.Show(r, func() {
+		fmt.Fprintf(e.Out, "%d of %s completed, %s in %.2f s: %.1f sessions/s, %.0f steps/s\n", r.Completed, term.Plural(r.Sessions, "session"), term.Plural(r.Steps, "step"), r.Seconds, r.PerSecond, r.StepsPerSec)
+		fmt.Fprintf(e.Out, "step p50 %.2f ms, p99 %.2f ms, from the end of an answer to the next request\n", r.StepP50, r.StepP99)
+		fmt.Fprintf(e.Out, "%.2f commits and %.2f ms of processor time per step, %d MB of memory at most\n", r.Commits, r.CPU, r.Memory>>20)
+		for _, end := range slices.Sorted(maps.Keys(r.Ends)) {
+			fmt.Fprintf(e.Out, "%s: %d\n", term.Line(end), r.Ends[end])
+		}
+	})
 }

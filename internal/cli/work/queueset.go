@@ -71,15 +71,10 @@ func (c *queueSetCmd) Order(ctx context.Context, a *command.Program, r *app.Runt
 		}
 		told.Pending = res.Status == app.Accepted
 	}
-	switch {
-	case a.JSON:
-		a.PrintJSON(told)
-	case told.Pending:
-		fmt.Fprintln(a.Out, "accepted, not yet handled")
-	default:
-		fmt.Fprintf(a.Out, "%s takes turns: %s\n", term.Line(string(th.Thread)), queueingText(q))
+	if told.Pending {
+		return a.Say(told, "accepted, not yet handled")
 	}
-	return belay.ExitOK, nil
+	return a.Say(told, "%s takes turns: %s", term.Line(string(th.Thread)), queueingText(q))
 }
 
 // thread is one by its id, or the newest.

@@ -192,21 +192,18 @@ func restored(ctx context.Context, w *turnRun) (int, error) {
 	if last == nil {
 		return 0, belay.Errorf(belay.CodeBadState, "the rollback was refused").At(string(w.session)).WithHint("belay events %s", w.session)
 	}
-	if w.a.JSON {
-		w.a.PrintJSON(wentBack{w.session, *last})
-		return belay.ExitOK, nil
-	}
-	if last.Scope == event.ScopeThread {
-		where := "before its first turn"
-		if last.To != "" {
-			where = "after " + string(last.To)
+	return w.a.Show(wentBack{w.session, *last}, func() {
+		if last.Scope == event.ScopeThread {
+			where := "before its first turn"
+			if last.To != "" {
+				where = "after " + string(last.To)
+			}
+			fmt.Fprintf(w.a.Out, "the conversation is %s again\n", where)
 		}
-		fmt.Fprintf(w.a.Out, "the conversation is %s again\n", where)
-	}
-	fmt.Fprintf(w.a.Out, "%s restored\n", term.Plural(last.Restored, "file"))
-	for _, k := range last.Kept {
-		fmt.Fprintf(w.a.Out, "stays: %s\n", term.Line(k))
-	}
-	fmt.Fprintf(w.a.Out, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.StoreFlag)
-	return belay.ExitOK, nil
+		fmt.Fprintf(w.a.Out, "%s restored\n", term.Plural(last.Restored, "file"))
+		for _, k := range last.Kept {
+			fmt.Fprintf(w.a.Out, "stays: %s\n", term.Line(k))
+		}
+		fmt.Fprintf(w.a.Out, "continue with: belay run --session %s%s TEXT\n", w.session, w.a.StoreFlag)
+	})
 }

@@ -90,15 +90,12 @@ func (c *templateShowCmd) Run(_ context.Context, a *command.Program) (int, error
 	if err != nil {
 		return 0, err
 	}
-	if a.JSON {
-		a.PrintJSON(asListed(t))
-		return belay.ExitOK, nil
-	}
-	fmt.Fprintf(a.Out, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, term.Text(t.Description), t.Digest)
-	for _, v := range t.Variables {
-		fmt.Fprintf(a.Out, "  %-14s %-8s %s\n", v.Name, v.Type, describe(v))
-	}
-	return belay.ExitOK, nil
+	return a.Show(asListed(t), func() {
+		fmt.Fprintf(a.Out, "%s %s (%s/%s, %s)\n%s\n%s\n", t.Name, t.Version, t.Domain, t.Kind, t.Origin, term.Text(t.Description), t.Digest)
+		for _, v := range t.Variables {
+			fmt.Fprintf(a.Out, "  %-14s %-8s %s\n", v.Name, v.Type, describe(v))
+		}
+	})
 }
 
 // describe is what a person must know to fill a variable.

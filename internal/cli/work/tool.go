@@ -104,12 +104,9 @@ func (c *toolShowCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 		return 0, err
 	}
 	d := describeTool(w, s)
-	if a.JSON {
-		a.PrintJSON(d)
-		return belay.ExitOK, nil
-	}
-	showTool(&a.Env, d)
-	return belay.ExitOK, nil
+	return a.Show(d, func() {
+		showTool(&a.Env, d)
+	})
 }
 
 func showTool(e *term.Env, d described) {
