@@ -84,6 +84,29 @@ func Define[I, O any](name string, scope auth.Scope, mutates bool, doc string, f
 		}}
 }
 
+// AsOf is embedded by what a command takes that looks at what is there.
+type AsOf struct {
+	After int64 `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+}
+
+func (a AsOf) after() store.Position { return store.Position(a.After) }
+
+// DefineLook makes a row of a function that changes nothing. It is called when the log,
+// and the view of sessions, have come as far as the AsOf of its input, if it has one.
+func DefineLook[I, O any](name string, scope auth.Scope, doc string, f func(context.Context, *Call, Fresh, *I) (*O, error)) Command {
+	return Define(name, scope, false, doc, func(ctx context.Context, c *Call, in *I) (*O, error) {
+		var after store.Position
+		if a, ok := any(in).(interface{ after() store.Position }); ok {
+			after = a.after()
+		}
+		fresh, err := c.Fresh(ctx, after)
+		if err != nil {
+			return nil, err
+		}
+		return f(ctx, c, fresh, in)
+	})
+}
+
 // Planned makes a row of a command whose subsystem isn't here yet.
 func Planned(name string, mutates bool, subsystem, doc string) Command {
 	scope := auth.Read

@@ -18,7 +18,7 @@ import (
 // ListTrust is what list_trust takes.
 type ListTrust struct {
 	Workspace string `json:"workspace,omitempty" jsonschema:"whose files that need trust are listed too; the server's own when it is left out"`
-	After     int64  `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // TrustShown is what is trusted, and what could be.
@@ -50,14 +50,10 @@ type Entry struct {
 }
 
 // listTrust lists what is trusted, and what there is to trust in a workspace.
-func listTrust(ctx context.Context, c *app.Call, in *ListTrust) (*TrustShown, error) {
+func listTrust(ctx context.Context, c *app.Call, f app.Fresh, in *ListTrust) (*TrustShown, error) {
 	ws, err := c.Workspaces.Workspace(ctx, in.Workspace)
 	if err != nil {
 		return nil, input.At("workspace", err)
-	}
-	f, err := c.Fresh(ctx, store.Position(in.After))
-	if err != nil {
-		return nil, err
 	}
 	book, err := config.ReadTrust(ctx, c.Store)
 	if err != nil {

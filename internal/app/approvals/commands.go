@@ -16,7 +16,7 @@ func Commands() []app.Command {
 	return []app.Command{
 		app.Define("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", Respond),
 		app.Define("resolve_permission", auth.Answer, true, "Answer a question of the gate: allow or deny.", resolvePermission),
-		app.Define("list_grants", auth.Read, false, "List what people allowed in a session and that counts yet.", listGrants),
+		app.DefineLook("list_grants", auth.Read, "List what people allowed in a session and that counts yet.", listGrants),
 		app.Define("revoke_grant", auth.Answer, true, "Take back what a person allowed; it counts from the next call that is judged.", Revoke),
 	}
 }

@@ -9,13 +9,12 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // ListGrants is what list_grants takes.
 type ListGrants struct {
 	Session belay.SessionID `json:"sessionId"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // GrantsShown are what people allowed in a session.
@@ -39,11 +38,7 @@ type GrantShown struct {
 	By       string         `json:"by,omitempty"`
 }
 
-func listGrants(ctx context.Context, r *app.Call, in *ListGrants) (*GrantsShown, error) {
-	f, err := r.Fresh(ctx, store.Position(in.After))
-	if err != nil {
-		return nil, err
-	}
+func listGrants(ctx context.Context, r *app.Call, f app.Fresh, in *ListGrants) (*GrantsShown, error) {
 	all, err := Grants(ctx, r, in.Session)
 	return &GrantsShown{f, in.Session, all}, err
 }

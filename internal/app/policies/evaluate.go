@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // EvaluatePermission is what evaluate_permission takes.
@@ -20,7 +19,7 @@ type EvaluatePermission struct {
 	Workspace string          `json:"workspace,omitempty" jsonschema:"without a session: as in a new session in this folder"`
 	Tool      string          `json:"tool" jsonschema:"the tool that would be called"`
 	Args      input.Object    `json:"args,omitempty" jsonschema:"its arguments"`
-	After     int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // PermissionShown is what the rules make of a call.
@@ -45,7 +44,7 @@ type PermissionShown struct {
 	Notes      []string           `json:"notes,omitempty"`
 }
 
-func evaluatePermission(ctx context.Context, r *app.Call, in *EvaluatePermission) (*PermissionShown, error) {
+func evaluatePermission(ctx context.Context, r *app.Call, f app.Fresh, in *EvaluatePermission) (*PermissionShown, error) {
 	if err := cmp.Or(input.ID("threadId", string(in.Thread)), input.Text("tool", in.Tool, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10)); err != nil {
 		return nil, err
 	}
@@ -54,10 +53,6 @@ func evaluatePermission(ctx context.Context, r *app.Call, in *EvaluatePermission
 		return nil, input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	case in.Session == "" && in.Thread != "":
 		return nil, input.At("threadId", belay.Errorf(belay.CodeBadCommand, "a thread is one of a session").WithHint("name the session too"))
-	}
-	f, err := r.Fresh(ctx, store.Position(in.After))
-	if err != nil {
-		return nil, err
 	}
 	ws, settings, err := r.PlaceOf(ctx, in.Session, in.Workspace)
 	if err != nil {

@@ -10,7 +10,6 @@ import (
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
-	"github.com/belay-run/belay/internal/store"
 )
 
 // Replay judges recorded decisions by other rules. Each that changes goes to changed.
@@ -59,36 +58,32 @@ func Suggest(ctx context.Context, all Decisions, gates *Gates, workspace string,
 type Recorded struct {
 	Session   belay.SessionID `json:"sessionId,omitempty" jsonschema:"those of this session"`
 	Workspace string          `json:"workspace,omitempty" jsonschema:"those of the sessions in this folder; of all sessions without it and without sessionId"`
-	After     int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // decisions are those that were selected, and the workspace that is meant.
-func (in *Recorded) decisions(ctx context.Context, c *app.Call) (Decisions, string, app.Fresh, error) {
+func (in *Recorded) decisions(ctx context.Context, c *app.Call) (Decisions, string, error) {
 	if in.Session != "" && in.Workspace != "" {
-		return nil, "", app.Fresh{}, input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
-	}
-	f, err := c.Fresh(ctx, store.Position(in.After))
-	if err != nil {
-		return nil, "", f, err
+		return nil, "", input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	}
 	if in.Session != "" {
 		s, err := c.Known(ctx, in.Session)
 		if err != nil {
-			return nil, "", f, err
+			return nil, "", err
 		}
 		all, err := DecisionsOf(ctx, c, in.Session, "")
-		return all, s.Workspace, f, err
+		return all, s.Workspace, err
 	}
 	ws, err := c.Workspaces.Workspace(ctx, in.Workspace)
 	if err != nil {
-		return nil, "", f, input.At("workspace", err)
+		return nil, "", input.At("workspace", err)
 	}
 	only := ""
 	if in.Workspace != "" {
 		only = ws
 	}
 	all, err := DecisionsOf(ctx, c, "", only)
-	return all, ws, f, err
+	return all, ws, err
 }
 
 // ReplayPolicy is what replay_policy takes.
@@ -128,7 +123,7 @@ type DecisionChanged struct {
 // maxChanges bounds the changes that an answer lists.
 const maxChanges = 1000
 
-func replayPolicy(ctx context.Context, c *app.Call, in *ReplayPolicy) (*PolicyReplayed, error) {
+func replayPolicy(ctx context.Context, c *app.Call, f app.Fresh, in *ReplayPolicy) (*PolicyReplayed, error) {
 	if in.As == "" {
 		in.As = policy.TierUser
 	}
@@ -138,7 +133,7 @@ func replayPolicy(ctx context.Context, c *app.Call, in *ReplayPolicy) (*PolicyRe
 	if err := input.Text("rules", in.Rules, rulefile.MaxBytes); err != nil {
 		return nil, err
 	}
-	all, ws, f, err := in.decisions(ctx, c)
+	all, ws, err := in.decisions(ctx, c)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +187,7 @@ type RuleSuggested struct {
 	More     int      `json:"more"`     // different ones besides
 }
 
-func suggestRules(ctx context.Context, c *app.Call, in *SuggestRules) (*RulesSuggested, error) {
+func suggestRules(ctx context.Context, c *app.Call, f app.Fresh, in *SuggestRules) (*RulesSuggested, error) {
 	if in.Least == 0 {
 		in.Least = 3
 	}
@@ -202,7 +197,7 @@ func suggestRules(ctx context.Context, c *app.Call, in *SuggestRules) (*RulesSug
 	if in.Least < 1 || in.Most < 1 || in.Most > 100 {
 		return nil, input.At("most", belay.Errorf(belay.CodeBadCommand, "least is at least 1, and most from 1 to 100").WithHint("leave both out"))
 	}
-	all, ws, f, err := in.decisions(ctx, c)
+	all, ws, err := in.decisions(ctx, c)
 	if err != nil {
 		return nil, err
 	}

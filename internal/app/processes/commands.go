@@ -13,7 +13,7 @@ func Commands() []app.Command {
 	return []app.Command{
 		app.Define("list_processes", auth.Read, false, "List the programs that sessions run, and what they use of the machine.", ListProcesses),
 		app.Define("list_running_sessions", auth.Read, false, "List the sessions that a process drives or that run programs, and what they use.", ListRunningSessions),
-		app.Define("read_process_output", auth.Read, false, "Read what is kept of a program's output, also when it has ended.", readProcessOutput),
+		app.DefineLook("read_process_output", auth.Read, "Read what is kept of a program's output, also when it has ended.", readProcessOutput),
 		app.Define("write_process_stdin", auth.Work, true, "Give a program in the background input.", Write),
 		app.Define("terminate_process", auth.Work, true, "End a program in the background, with all it started.", Terminate),
 	}

@@ -106,7 +106,7 @@ type ReadProcessOutput struct {
 	Process belay.ProcessID `json:"processId"`
 	Offset  int64           `json:"offset,omitempty" jsonschema:"the first byte; a negative number counts from the end"`
 	Bytes   int64           `json:"bytes,omitempty" jsonschema:"how many at most; 1 MB when it is left out, which is the most"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // OutputShown is a part of a program's output.
@@ -125,16 +125,12 @@ type OutputShown struct {
 // MaxOutput is how much of an output is read at once, in bytes.
 const MaxOutput = 1 << 20
 
-func readProcessOutput(ctx context.Context, c *app.Call, in *ReadProcessOutput) (*OutputShown, error) {
+func readProcessOutput(ctx context.Context, c *app.Call, f app.Fresh, in *ReadProcessOutput) (*OutputShown, error) {
 	if err := cmp.Or(input.Named("processId", string(in.Process)), input.ID("sessionId", string(in.Session))); err != nil {
 		return nil, err
 	}
 	if in.Bytes < 0 || in.Bytes > MaxOutput {
 		return nil, input.At("bytes", belay.Errorf(belay.CodeBadCommand, "%d bytes can't be read at once", in.Bytes).WithHint("leave it out for as many as can be: %d", MaxOutput))
-	}
-	f, err := c.Fresh(ctx, store.Position(in.After))
-	if err != nil {
-		return nil, err
 	}
 	o, err := OpenOutput(ctx, c, in.Session, in.Process)
 	if err != nil {

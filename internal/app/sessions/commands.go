@@ -10,12 +10,12 @@ import (
 // Commands are the rows of this feature.
 func Commands() []app.Command {
 	return []app.Command{
-		app.Define("get_session", auth.Read, false, "Show a session: its threads, tasks, open questions and figures.", getSession),
-		app.Define("get_thread_read", auth.Read, false, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
-		app.Define("list_tasks", auth.Read, false, "List the tasks of a session.", listTasks),
-		app.Define("get_task", auth.Read, false, "Show a task and its attempts.", getTask),
-		app.Define("get_tool_inventory", auth.Read, false, "List the tools of a session, or of a workspace.", getToolInventory),
-		app.Define("get_execution_environment", auth.Read, false, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
+		app.DefineLook("get_session", auth.Read, "Show a session: its threads, tasks, open questions and figures.", getSession),
+		app.DefineLook("get_thread_read", auth.Read, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
+		app.DefineLook("list_tasks", auth.Read, "List the tasks of a session.", listTasks),
+		app.DefineLook("get_task", auth.Read, "Show a task and its attempts.", getTask),
+		app.DefineLook("get_tool_inventory", auth.Read, "List the tools of a session, or of a workspace.", getToolInventory),
+		app.DefineLook("get_execution_environment", auth.Read, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
 		app.Define("fork_session", auth.Work, true, "Begin a new session with the history of another one, up to a turn.", Fork),
 		app.Define("rollback_thread", auth.Work, true, "Take a session back to the end of a turn: its conversation and its files.", rollbackThread),
 		app.Define("undo_turns", auth.Work, true, "Take back what the last turns did to files; the conversation stays.", undoTurns),

@@ -17,7 +17,7 @@ import (
 // GetSession is what get_session takes.
 type GetSession struct {
 	Session belay.SessionID `json:"sessionId"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // SessionShown is a session and its driver.
@@ -27,12 +27,8 @@ type SessionShown struct {
 	Driven  bool         `json:"driven"` // a process drives it now
 }
 
-func getSession(ctx context.Context, r *app.Call, in *GetSession) (*SessionShown, error) {
+func getSession(ctx context.Context, r *app.Call, f app.Fresh, in *GetSession) (*SessionShown, error) {
 	if err := input.Named("sessionId", string(in.Session)); err != nil {
-		return nil, err
-	}
-	f, err := r.Fresh(ctx, store.Position(in.After))
-	if err != nil {
 		return nil, err
 	}
 	s, err := view.SessionByID(ctx, r.Store, string(in.Session))
@@ -50,7 +46,7 @@ func getSession(ctx context.Context, r *app.Call, in *GetSession) (*SessionShown
 type GetThreadRead struct {
 	Session belay.SessionID `json:"sessionId"`
 	Thread  belay.ThreadID  `json:"threadId,omitempty" jsonschema:"the session's newest when it is left out"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // ThreadShown is a thread as its facts say.
@@ -81,12 +77,8 @@ type TurnShown struct {
 	Usage belay.Usage  `json:"usage,omitzero"`
 }
 
-func getThreadRead(ctx context.Context, r *app.Call, in *GetThreadRead) (*ThreadShown, error) {
+func getThreadRead(ctx context.Context, r *app.Call, f app.Fresh, in *GetThreadRead) (*ThreadShown, error) {
 	if err := input.ID("threadId", string(in.Thread)); err != nil {
-		return nil, err
-	}
-	f, err := r.Fresh(ctx, store.Position(in.After))
-	if err != nil {
 		return nil, err
 	}
 	s, err := r.Known(ctx, in.Session)
@@ -125,7 +117,7 @@ func getThreadRead(ctx context.Context, r *app.Call, in *GetThreadRead) (*Thread
 // ListTasks is what list_tasks takes.
 type ListTasks struct {
 	Session belay.SessionID `json:"sessionId"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // TasksShown are the tasks of a session.
@@ -135,19 +127,19 @@ type TasksShown struct {
 	Tasks   []view.Task     `json:"tasks"` // newest last
 }
 
-func listTasks(ctx context.Context, r *app.Call, in *ListTasks) (*TasksShown, error) {
-	s, err := getSession(ctx, r, &GetSession{in.Session, in.After})
+func listTasks(ctx context.Context, r *app.Call, f app.Fresh, in *ListTasks) (*TasksShown, error) {
+	s, err := getSession(ctx, r, f, &GetSession{Session: in.Session})
 	if err != nil {
 		return nil, err
 	}
-	return &TasksShown{s.Fresh, in.Session, slices.Concat([]view.Task{}, s.Session.Tasks)}, nil
+	return &TasksShown{f, in.Session, slices.Concat([]view.Task{}, s.Session.Tasks)}, nil
 }
 
 // GetTask is what get_task takes.
 type GetTask struct {
 	Session belay.SessionID `json:"sessionId"`
 	Task    belay.TaskID    `json:"taskId"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // TaskShown is a task and its attempts.
@@ -161,11 +153,7 @@ type TaskShown struct {
 	Attempts  []task.Attempt  `json:"attempts"`
 }
 
-func getTask(ctx context.Context, r *app.Call, in *GetTask) (*TaskShown, error) {
-	f, err := r.Fresh(ctx, store.Position(in.After))
-	if err != nil {
-		return nil, err
-	}
+func getTask(ctx context.Context, r *app.Call, f app.Fresh, in *GetTask) (*TaskShown, error) {
 	t, err := r.Task(ctx, in.Session, in.Task)
 	if err != nil {
 		return nil, err
@@ -195,13 +183,9 @@ type ToolInfo struct {
 	Allowed     bool   `json:"allowed,omitempty"` // the session's settings allow it without a question
 }
 
-func getToolInventory(ctx context.Context, r *app.Call, in *GetToolInventory) (*ToolsShown, error) {
+func getToolInventory(ctx context.Context, r *app.Call, f app.Fresh, in *GetToolInventory) (*ToolsShown, error) {
 	if in.Session != "" && in.Workspace != "" {
 		return nil, input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
-	}
-	f, err := r.Fresh(ctx, 0)
-	if err != nil {
-		return nil, err
 	}
 	ws, settings, err := r.PlaceOf(ctx, in.Session, in.Workspace)
 	if err != nil {
@@ -235,11 +219,7 @@ type EnvironmentShown struct {
 	Boundary  *thread.Boundary   `json:"boundary,omitempty"` // left out: no turn was begun
 }
 
-func getExecutionEnvironment(ctx context.Context, r *app.Call, in *GetExecutionEnvironment) (*EnvironmentShown, error) {
-	f, err := r.Fresh(ctx, 0)
-	if err != nil {
-		return nil, err
-	}
+func getExecutionEnvironment(ctx context.Context, r *app.Call, f app.Fresh, in *GetExecutionEnvironment) (*EnvironmentShown, error) {
 	s, err := r.Known(ctx, in.Session)
 	if err != nil {
 		return nil, err
@@ -269,11 +249,10 @@ type ToolInventory struct {
 }
 
 func toolInventory(ctx context.Context, r *app.Call, f app.Fresh, id belay.SessionID) (*ToolInventory, error) {
-	out, err := getToolInventory(ctx, r, &GetToolInventory{Session: id})
+	out, err := getToolInventory(ctx, r, f, &GetToolInventory{Session: id})
 	if err != nil {
 		return nil, err
 	}
-	out.Fresh = f
 	return &ToolInventory{*out, id}, nil
 }
 

@@ -11,6 +11,6 @@ import (
 // Commands are the rows of this feature.
 func Commands() []app.Command {
 	return []app.Command{
-		app.Define("list_outputs", auth.Read, false, "List what programs and tools printed that is kept beside the log.", listOutputs),
+		app.DefineLook("list_outputs", auth.Read, "List what programs and tools printed that is kept beside the log.", listOutputs),
 	}
 }

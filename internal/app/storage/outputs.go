@@ -6,7 +6,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/retention"
 )
 
@@ -14,7 +13,7 @@ import (
 type ListOutputs struct {
 	Session belay.SessionID `json:"sessionId,omitempty" jsonschema:"only of this session"`
 	All     bool            `json:"all,omitempty" jsonschema:"those that have expired too"`
-	After   int64           `json:"after,omitempty" jsonschema:"a position that the answer must have seen"`
+	app.AsOf
 }
 
 // OutputsShown are outputs.
@@ -23,12 +22,8 @@ type OutputsShown struct {
 	Outputs []retention.Output `json:"outputs"`
 }
 
-func listOutputs(ctx context.Context, r *app.Call, in *ListOutputs) (*OutputsShown, error) {
+func listOutputs(ctx context.Context, r *app.Call, f app.Fresh, in *ListOutputs) (*OutputsShown, error) {
 	if err := input.ID("sessionId", string(in.Session)); err != nil {
-		return nil, err
-	}
-	f, err := r.Fresh(ctx, store.Position(in.After))
-	if err != nil {
 		return nil, err
 	}
 	if in.Session != "" {
