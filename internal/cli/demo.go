@@ -215,8 +215,7 @@ func (s *show) killed(ctx context.Context) error {
 		return broke("the process ended by itself (%v) before it was killed", waitErr)
 	}
 	s.say("   process %d was killed with SIGKILL while this command ran: sh test.sh", child.Process.Pid)
-	ended, err := s.ended(ctx, st)
-	if err != nil || ended {
+	if was, err := s.count(ctx, st); err != nil || was.ends > 0 {
 		return errors.Join(err, broke("the command had ended before the kill"))
 	}
 	s.say("   the log has its beginning and no end: what it did is unknown")
@@ -249,20 +248,33 @@ func (s *show) untilExec(ctx context.Context, st store.Store) error {
 	}
 }
 
-// ended reports whether the log has the end of the command.
-func (s *show) ended(ctx context.Context, st store.Store) (bool, error) {
+// counts is how often the log has what the demo claims of the command.
+type counts struct{ runs, ends, lost, completed int }
+
+func (s *show) count(ctx context.Context, st store.Store) (n counts, err error) {
 	for r, err := range st.Scan(ctx, 0) {
 		if err != nil {
-			return false, err
+			return n, err
 		}
-		switch r.Event.Data.(type) {
-		case event.ToolResult, event.ToolFailed:
-			if r.Event.IDs.Call == s.lost {
-				return true, nil
+		if _, over := r.Event.Data.(event.TurnCompleted); over {
+			n.completed++
+		}
+		if r.Event.IDs.Call != s.lost {
+			continue
+		}
+		switch p := r.Event.Data.(type) {
+		case event.ToolStarted:
+			n.runs++
+		case event.ToolResult:
+			n.ends++
+		case event.ToolFailed:
+			n.ends++
+			if p.Problem.Class == "lost" {
+				n.lost++
 			}
 		}
 	}
-	return false, nil
+	return n, nil
 }
 
 // resumed lets another process go on, and holds the result against the log and
@@ -296,26 +308,12 @@ func (s *show) resumed(ctx context.Context) error {
 
 // audit counts in the log what the demo claims.
 func (s *show) audit(ctx context.Context, st store.Store) error {
-	var runs, lost, completed int
-	for r, err := range st.Scan(ctx, 0) {
-		if err != nil {
-			return err
-		}
-		switch p := r.Event.Data.(type) {
-		case event.ToolStarted:
-			if r.Event.IDs.Call == s.lost {
-				runs++
-			}
-		case event.ToolFailed:
-			if r.Event.IDs.Call == s.lost && p.Problem.Class == "lost" {
-				lost++
-			}
-		case event.TurnCompleted:
-			completed++
-		}
+	n, err := s.count(ctx, st)
+	if err != nil {
+		return err
 	}
-	if runs != 1 || lost != 1 || completed != 1 {
-		return broke("the interrupted call was started %d times, recorded as lost %d times, and %d turns completed; each should be 1", runs, lost, completed)
+	if n.runs != 1 || n.lost != 1 || n.completed != 1 {
+		return broke("the interrupted call was started %d times, recorded as lost %d times, and %d turns completed; each should be 1", n.runs, n.lost, n.completed)
 	}
 	s.say("   the log: the interrupted call was started once and recorded as lost; the runtime did not run it again.")
 	s.say("   The model learned of it, and decided to run the test once more. One turn, two processes, completed.")

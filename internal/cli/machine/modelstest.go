@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -67,18 +66,11 @@ func (c *modelsTestCmd) Run(ctx context.Context, a *command.Program) (int, error
 	if err != nil {
 		return 0, err
 	}
+	ctx, release := a.UntilSignal(ctx)
+	defer release()
 	ctx, stop := context.WithTimeout(ctx, trialTime)
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		select {
-		case <-a.Signals:
-			stop()
-		case <-ctx.Done():
-		}
-	})
+	defer stop()
 	t := try(ctx, &a.Env, p, settings.Model)
-	stop()
-	wg.Wait()
 	return printFindings(&a.Env, judge(a, at, settings, t)), nil
 }
 

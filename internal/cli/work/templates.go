@@ -19,6 +19,15 @@ type TemplatesCmd struct {
 	Render templateRenderCmd `cmd:"" help:"Print the prompt that a template makes of values."`
 }
 
+// templatesHere are those of this workspace.
+func templatesHere(a *command.Program) (*template.Catalog, error) {
+	ws, err := a.WorkspaceDir()
+	if err != nil {
+		return nil, err
+	}
+	return templates(a, ws)
+}
+
 // templates are those of the program, the person and the workspace.
 func templates(a *command.Program, ws string) (*template.Catalog, error) {
 	c, err := a.Environment().Templates(ws)
@@ -54,11 +63,7 @@ func asListed(t *template.Template) listed {
 }
 
 func (c *templateListCmd) Run(_ context.Context, a *command.Program) (int, error) {
-	ws, err := a.WorkspaceDir()
-	if err != nil {
-		return 0, err
-	}
-	cat, err := templates(a, ws)
+	cat, err := templatesHere(a)
 	if err != nil {
 		return 0, err
 	}
@@ -78,11 +83,7 @@ type templateShowCmd struct {
 }
 
 func (c *templateShowCmd) Run(_ context.Context, a *command.Program) (int, error) {
-	ws, err := a.WorkspaceDir()
-	if err != nil {
-		return 0, err
-	}
-	cat, err := templates(a, ws)
+	cat, err := templatesHere(a)
 	if err != nil {
 		return 0, err
 	}
