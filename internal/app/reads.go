@@ -56,20 +56,20 @@ const (
 var Models = []Read{
 	folded("session_snapshot", "sessions", standings, "A session's snapshot: threads with their last turns, tasks, figures, cursors.", (*read.Reads).SessionSnapshot),
 	folded("thread_read_model", "threads", standings, "What happens in a thread now: its turn, what waits, what it asks, incidents.", (*read.Reads).ThreadRead),
-	folded("queue_snapshot", "sessions", standings, "The turns that wait, in order, and how each thread takes them.", (*read.Reads).QueueSnapshot),
-	folded("task_snapshot", "sessions", standings, "Tasks with their attempts, counted by status.", (*read.Reads).TaskSnapshot),
-	folded("context_boundary_snapshot", "sessions", standings, "What models are given besides the conversation, what was left out, taint, compaction.", (*read.Reads).ContextBoundary),
+	folded("queue_snapshot", "sessions", standings, "The turns that wait, in order, and how each thread takes them.", read.OfFold(read.QueueOf)),
+	folded("task_snapshot", "sessions", standings, "Tasks with their attempts, counted by status.", read.OfFold(read.TasksOf)),
+	folded("context_boundary_snapshot", "sessions", standings, "What models are given besides the conversation, what was left out, taint, compaction.", read.OfFold(read.ContextOf)),
 	folded("artifact_checkpoint_summary", "sessions", rowAndFold, "Artifacts, changed files and large outputs, with digests and sizes.", (*read.Reads).ArtifactCheckpoints),
 	awaited("evidence_summary", "evidence", "Evidence packs and what they verify."),
-	folded("permission_sandbox_summary", "sessions", standings, "Mode, grants, verdicts, open questions, boundary and what it stopped.", (*read.Reads).PermissionSandbox),
-	folded("execution_environment_snapshot", "sessions", standings, "Where programs run, within which limits, and which run.", (*read.Reads).ExecutionEnvironment),
-	folded("routing_limit_summary", "sessions", standings, "Which model is asked and why, usage, cost, limits.", (*read.Reads).RoutingLimits),
+	folded("permission_sandbox_summary", "sessions", standings, "Mode, grants, verdicts, open questions, boundary and what it stopped.", read.OfFold(read.PermissionsOf)),
+	folded("execution_environment_snapshot", "sessions", standings, "Where programs run, within which limits, and which run.", read.OfFold(read.EnvironmentOf)),
+	folded("routing_limit_summary", "sessions", standings, "Which model is asked and why, usage, cost, limits.", read.OfFold(read.RoutingOf)),
 	awaited("subagent_job_summary", "sub-agents and jobs", "Children and jobs."),
 	awaited("benchmark_summary", "benchmarks", "Trials and their rewards."),
 }
 
 // folded makes a row of a read model that follows from a session's facts.
-func folded[T any](name, of, views, doc string, f func(*read.Reads, context.Context, Query) (*T, error)) Read {
+func folded[T any](name, of, views, doc string, f read.Model[T]) Read {
 	return Read{Name: name, Of: of, View: views, Doc: doc, Out: reflect.TypeFor[T](), read: func(ctx context.Context, c *Call, q Query) (any, error) {
 		return f(c.Reads, ctx, q)
 	}}

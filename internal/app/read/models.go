@@ -48,6 +48,20 @@ func (v *Reads) standOf(ctx context.Context, q Query) (Standing, *snapshot.Sessi
 	return v.stand(ctx, q, scope.Session)
 }
 
+// Model answers a read model.
+type Model[T any] func(v *Reads, ctx context.Context, q Query) (*T, error)
+
+// OfFold is a read model that the fold of a session has all of.
+func OfFold[T any](of func(at Standing, s *snapshot.Session) *T) Model[T] {
+	return func(v *Reads, ctx context.Context, q Query) (*T, error) {
+		at, s, err := v.standOf(ctx, q)
+		if err != nil {
+			return nil, err
+		}
+		return of(at, s), nil
+	}
+}
+
 // SessionSnapshot is the session_snapshot.
 type SessionSnapshot struct {
 	Standing
@@ -134,12 +148,8 @@ type WaitingTurn struct {
 	Submitted time.Time       `json:"submittedAt"`
 }
 
-// QueueSnapshot answers which turns wait in a session.
-func (v *Reads) QueueSnapshot(ctx context.Context, q Query) (*QueueSnapshot, error) {
-	at, s, err := v.standOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
+// QueueOf answers which turns wait in a session.
+func QueueOf(at Standing, s *snapshot.Session) *QueueSnapshot {
 	out := &QueueSnapshot{at, []ThreadQueue{}}
 	for _, t := range s.Threads {
 		q := ThreadQueue{t.ThreadID, t.Status, t.Active, t.Queueing, []WaitingTurn{}}
@@ -148,7 +158,7 @@ func (v *Reads) QueueSnapshot(ctx context.Context, q Query) (*QueueSnapshot, err
 		}
 		out.Threads = append(out.Threads, q)
 	}
-	return out, nil
+	return out
 }
 
 // TaskSnapshot is the task_snapshot.
@@ -159,13 +169,9 @@ type TaskSnapshot struct {
 	Graph   snapshot.State       `json:"taskGraph"` // edges besides parents
 }
 
-// TaskSnapshot answers how the tasks of a session are.
-func (v *Reads) TaskSnapshot(ctx context.Context, q Query) (*TaskSnapshot, error) {
-	at, s, err := v.standOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return &TaskSnapshot{at, s.TaskSummary, s.Tasks, snapshot.State{Status: "unavailable", Reason: "this build has no edges between tasks"}}, nil
+// TasksOf answers how the tasks of a session are.
+func TasksOf(at Standing, s *snapshot.Session) *TaskSnapshot {
+	return &TaskSnapshot{at, s.TaskSummary, s.Tasks, snapshot.State{Status: "unavailable", Reason: "this build has no edges between tasks"}}
 }
 
 // ContextBoundary is the context_boundary_snapshot.
@@ -181,18 +187,14 @@ type ThreadContext struct {
 	snapshot.Context
 }
 
-// ContextBoundary answers what models are given besides the conversation, and
+// ContextOf answers what models are given besides the conversation, and
 // what of it they aren't.
-func (v *Reads) ContextBoundary(ctx context.Context, q Query) (*ContextBoundary, error) {
-	at, s, err := v.standOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
+func ContextOf(at Standing, s *snapshot.Session) *ContextBoundary {
 	out := &ContextBoundary{at, s.History, []ThreadContext{}}
 	for _, t := range s.Threads {
 		out.Threads = append(out.Threads, ThreadContext{t.ThreadID, t.Context})
 	}
-	return out, nil
+	return out
 }
 
 // ArtifactCheckpoints is the artifact_checkpoint_summary.
@@ -233,18 +235,14 @@ type PermissionSandbox struct {
 	Sandbox    snapshot.SandboxState    `json:"sandboxState"`
 }
 
-// PermissionSandbox answers what a session may do, what was refused, what waits
+// PermissionsOf answers what a session may do, what was refused, what waits
 // for a person, and in which boundary programs run.
-func (v *Reads) PermissionSandbox(ctx context.Context, q Query) (*PermissionSandbox, error) {
-	at, s, err := v.standOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
+func PermissionsOf(at Standing, s *snapshot.Session) *PermissionSandbox {
 	out := &PermissionSandbox{at, s.Permission, []*snapshot.Action{}, s.Sandbox}
 	for _, t := range s.Threads {
 		out.Pending = append(out.Pending, t.Pending...)
 	}
-	return out, nil
+	return out
 }
 
 // ExecutionEnvironment is the execution_environment_snapshot.
@@ -261,19 +259,15 @@ type ThreadProcess struct {
 	snapshot.Process
 }
 
-// ExecutionEnvironment answers where programs of a session run, and which do.
-func (v *Reads) ExecutionEnvironment(ctx context.Context, q Query) (*ExecutionEnvironment, error) {
-	at, s, err := v.standOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
+// EnvironmentOf answers where programs of a session run, and which do.
+func EnvironmentOf(at Standing, s *snapshot.Session) *ExecutionEnvironment {
 	out := &ExecutionEnvironment{at, s.Environment, s.Sandbox, []ThreadProcess{}}
 	for _, t := range s.Threads {
 		for _, p := range t.Processes {
 			out.Processes = append(out.Processes, ThreadProcess{t.ThreadID, *p})
 		}
 	}
-	return out, nil
+	return out
 }
 
 // RoutingLimits is the routing_limit_summary.
@@ -284,12 +278,8 @@ type RoutingLimits struct {
 	Telemetry snapshot.Telemetry `json:"telemetry"`
 }
 
-// RoutingLimits answers which model is asked and why, what was used and what it
+// RoutingOf answers which model is asked and why, what was used and what it
 // cost.
-func (v *Reads) RoutingLimits(ctx context.Context, q Query) (*RoutingLimits, error) {
-	at, s, err := v.standOf(ctx, q)
-	if err != nil {
-		return nil, err
-	}
-	return &RoutingLimits{at, s.Routing, s.Environment.Limits, s.Telemetry}, nil
+func RoutingOf(at Standing, s *snapshot.Session) *RoutingLimits {
+	return &RoutingLimits{at, s.Routing, s.Environment.Limits, s.Telemetry}
 }

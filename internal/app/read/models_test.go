@@ -33,13 +33,13 @@ func shown(ctx context.Context, st store.Store) (string, error) {
 	return out, errors.Join(
 		show("session", func(q query) (any, error) { return v.SessionSnapshot(ctx, q) }, "sess_a"),
 		show("thread", func(q query) (any, error) { return v.ThreadRead(ctx, q) }, "thr_second"),
-		show("queue", func(q query) (any, error) { return v.QueueSnapshot(ctx, q) }, "sess_a"),
-		show("tasks", func(q query) (any, error) { return v.TaskSnapshot(ctx, q) }, "sess_a"),
-		show("context", func(q query) (any, error) { return v.ContextBoundary(ctx, q) }, "sess_a"),
+		show("queue", func(q query) (any, error) { return read.OfFold(read.QueueOf)(v, ctx, q) }, "sess_a"),
+		show("tasks", func(q query) (any, error) { return read.OfFold(read.TasksOf)(v, ctx, q) }, "sess_a"),
+		show("context", func(q query) (any, error) { return read.OfFold(read.ContextOf)(v, ctx, q) }, "sess_a"),
 		show("artifacts", func(q query) (any, error) { return v.ArtifactCheckpoints(ctx, q) }, "sess_a"),
-		show("permissions", func(q query) (any, error) { return v.PermissionSandbox(ctx, q) }, "sess_a"),
-		show("environment", func(q query) (any, error) { return v.ExecutionEnvironment(ctx, q) }, "sess_a"),
-		show("routing", func(q query) (any, error) { return v.RoutingLimits(ctx, q) }, "sess_a"))
+		show("permissions", func(q query) (any, error) { return read.OfFold(read.PermissionsOf)(v, ctx, q) }, "sess_a"),
+		show("environment", func(q query) (any, error) { return read.OfFold(read.EnvironmentOf)(v, ctx, q) }, "sess_a"),
+		show("routing", func(q query) (any, error) { return read.OfFold(read.RoutingOf)(v, ctx, q) }, "sess_a"))
 }
 
 // cutting is a store whose process dies at a save of a view: before it, or after.

@@ -2,6 +2,7 @@ package read
 
 import (
 	"context"
+	"slices"
 	"strconv"
 
 	"github.com/belay-run/belay"
@@ -110,29 +111,17 @@ func (v *Reads) thread(ctx context.Context, q Query) (*Thread, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := v.folded(ctx, q)
+	s, err := v.session(ctx, Query{ID: string(scope.Session), Values: q.Values})
 	if err != nil {
 		return nil, err
 	}
-	row, err := v.row(ctx, scope.Session)
-	if err != nil {
-		return nil, err
+	id := belay.ThreadID(scope.Stream.ID())
+	out := &Thread{Fresh: s.Fresh, Session: s.Session.ID, Thread: view.Thread{ID: id}, Actions: []view.Action{}, Driven: s.Driven}
+	if i := slices.IndexFunc(s.Session.Threads, func(t view.Thread) bool { return t.ID == id }); i >= 0 { // a row keeps the newest
+		out.Thread = s.Session.Threads[i]
 	}
-	owner, err := v.Store.OwnerOf(ctx, row.ID)
-	if err != nil {
-		return nil, err
-	}
-	out := &Thread{Fresh: f, Session: row.ID, Actions: []view.Action{}, Driven: owner != nil}
-	for i := range row.Threads {
-		if out.Thread = row.Threads[i]; string(out.Thread.ID) == scope.Stream.ID() {
-			break
-		}
-	}
-	if string(out.Thread.ID) != scope.Stream.ID() { // a row keeps the newest
-		out.Thread = view.Thread{ID: belay.ThreadID(scope.Stream.ID())}
-	}
-	for _, a := range row.Actions {
-		if a.Thread == out.Thread.ID {
+	for _, a := range s.Session.Actions {
+		if a.Thread == id {
 			out.Actions = append(out.Actions, a)
 		}
 	}
