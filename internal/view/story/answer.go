@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -158,21 +159,17 @@ func (a *Answer) next(effect, format string, words ...any) {
 
 // cost adds what the turn's steps used.
 func (a *Answer) cost(t *turn) {
-	for _, st := range t.steps {
+	for _, st := range t.steps.list {
 		p, from := st.request()
 		if from == nil {
 			continue
 		}
 		c := Cost{Step: st.id, Number: len(a.Costs) + 1, Kind: Clean(p.Kind), Attempts: len(st.requests), Calls: len(st.calls)}
-		if n := len(st.failures); n > 0 {
-			c.Took = st.failures[n-1].Time.Sub(from.Time)
+		if end := cmp.Or(st.answer, last(st.failures)); end != nil {
+			c.Took = end.Time.Sub(from.Time)
 		}
 		if st.answer != nil {
-			c.Took = st.answer.Time.Sub(from.Time)
-			if m, ok := st.answer.Data.(event.ModelCompleted); ok {
-				c.Usage = m.Usage
-			}
-			c.Price = st.price()
+			c.Usage, c.Price = as[event.ModelCompleted](st.answer).Usage, st.price()
 		}
 		a.Costs = append(a.Costs, c)
 	}

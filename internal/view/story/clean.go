@@ -32,29 +32,18 @@ func Call(tool string, args []byte) string { return Exactly(tool + " " + string(
 // print nothing, marks without a letter to stand on, and those that pile up on
 // one. Nothing is ever left out.
 func Exactly(s string) string {
-	var b strings.Builder
 	marks := noLetter
-	for i := 0; i < len(s); {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
-		case r == utf8.RuneError && n == 1:
-			fmt.Fprintf(&b, `\x%02x`, s[i])
-			marks = noLetter
-		case unicode.IsMark(r) && !selects(r) && !hidden(r) && marks < maxMarks:
-			b.WriteRune(r)
+	return escaped(s, func(r rune) bool {
+		if unicode.IsMark(r) && !selects(r) && !hidden(r) && marks < maxMarks {
 			marks++
-		case unicode.IsMark(r) || hidden(r) || r == 0x2800 || !unicode.IsPrint(r):
-			b.WriteString(escape(r))
-			marks = noLetter
-		default:
-			b.WriteRune(r)
-			if marks = noLetter; unicode.IsLetter(r) {
-				marks = 0
-			}
+			return false
 		}
-		i += n
-	}
-	return b.String()
+		hide := unicode.IsMark(r) || hidden(r) || r == 0x2800 || !unicode.IsPrint(r)
+		if marks = noLetter; !hide && unicode.IsLetter(r) {
+			marks = 0
+		}
+		return hide
+	})
 }
 
 // maxMarks is how many marks a letter may carry, which is enough for every script;
@@ -70,25 +59,18 @@ func selects(r rune) bool {
 }
 
 func clean(s, keep string) string {
-	i := 0
-	for i < len(s) {
-		r, n := utf8.DecodeRuneInString(s[i:])
-		if (r == utf8.RuneError && n == 1) || hidden(r) && !strings.ContainsRune(keep, r) {
-			break
-		}
-		i += n
-	}
-	if i == len(s) {
-		return s
-	}
+	return escaped(s, func(r rune) bool { return hidden(r) && !strings.ContainsRune(keep, r) })
+}
+
+// escaped writes out broken bytes, and characters that aren't to be shown.
+func escaped(s string, hide func(r rune) bool) string {
 	var b strings.Builder
-	b.WriteString(s[:i])
-	for i < len(s) {
+	for i := 0; i < len(s); {
 		r, n := utf8.DecodeRuneInString(s[i:])
-		switch {
+		switch hides := hide(r); {
 		case r == utf8.RuneError && n == 1:
 			fmt.Fprintf(&b, `\x%02x`, s[i])
-		case hidden(r) && !strings.ContainsRune(keep, r):
+		case hides:
 			b.WriteString(escape(r))
 		default:
 			b.WriteRune(r)
@@ -148,3 +130,11 @@ func cut(s string, n int) string {
 
 // quote returns the beginning of a quoted text.
 func quote(s string) string { return `"` + cut(strings.TrimSpace(s), 100) + `"` }
+
+// quoted is quote, and nothing for nothing.
+func quoted(s string) string {
+	if s == "" {
+		return ""
+	}
+	return quote(s)
+}

@@ -1,8 +1,10 @@
 package story
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -68,31 +70,16 @@ func tokens(u belay.Usage) string {
 }
 
 func limits(l belay.Limits) string {
-	var parts []string
-	if l.Steps > 0 {
-		parts = append(parts, plural(l.Steps, "step"))
-	}
+	lasts := ""
 	if l.Time > 0 {
-		parts = append(parts, took(time.Duration(l.Time)))
+		lasts = took(time.Duration(l.Time))
 	}
-	if l.Calls > 0 {
-		parts = append(parts, plural(l.Calls, "call"))
-	}
-	if len(parts) == 0 {
-		return "no limits"
-	}
-	return "at most " + strings.Join(parts, ", ")
+	return cmp.Or(when(join(", ", some(l.Steps, "step"), lasts, some(l.Calls, "call")), "at most %s"), "no limits")
 }
 
 // join puts the parts that say something after one another.
 func join(sep string, parts ...string) string {
-	var out []string
-	for _, p := range parts {
-		if p != "" {
-			out = append(out, p)
-		}
-	}
-	return strings.Join(out, sep)
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)
 }
 
 // when formats a part if v says something.
@@ -101,4 +88,12 @@ func when(v, format string) string {
 		return ""
 	}
 	return fmt.Sprintf(format, v)
+}
+
+// ifSet is what a function says of a value that may be left out.
+func ifSet[T any](v *T, says func(T) string) string {
+	if v == nil {
+		return ""
+	}
+	return says(*v)
 }

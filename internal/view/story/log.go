@@ -2,7 +2,6 @@ package story
 
 import (
 	"cmp"
-	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -15,12 +14,27 @@ type story struct {
 	events   []event.Envelope
 	start    time.Time
 	end      time.Time
-	sessions []*session
-	turns    []*turn
-	tasks    []*task
+	sessions group[belay.SessionID, session]
+	turns    group[belay.TurnID, turn]
+	tasks    group[belay.TaskID, task]
+}
 
-	turnBy map[belay.TurnID]*turn
-	taskBy map[belay.TaskID]*task
+// group is things with ids, in the order in which they began.
+type group[K comparable, T any] struct {
+	list []*T
+	by   map[K]*T
+}
+
+// get finds a thing, or begins it.
+func (g *group[K, T]) get(id K, begin T) *T {
+	if g.by[id] == nil {
+		if g.by == nil {
+			g.by = map[K]*T{}
+		}
+		g.by[id] = &begin
+		g.list = append(g.list, &begin)
+	}
+	return g.by[id]
 }
 
 type session struct {
@@ -41,12 +55,10 @@ type turn struct {
 	takeovers []*event.Envelope
 	updates   []*event.Envelope // thread.updated
 	routing   []*event.Envelope // how its model was chosen
-	steps     []*step
-	asks      []*ask // about calls and about the turn itself
+	steps     group[belay.StepID, step]
+	called    group[belay.CallID, call]
+	asks      group[belay.ActionID, ask] // about calls and about the turn itself
 	last      *event.Envelope
-
-	stepBy map[belay.StepID]*step
-	callBy map[belay.CallID]*call
 }
 
 // step is one request and what followed.
@@ -92,7 +104,7 @@ type ask struct {
 type task struct {
 	id       belay.TaskID
 	created  *event.Envelope
-	attempts []*attempt
+	attempts group[belay.RunID, attempt]
 	retries  []*event.Envelope
 	cancel   *event.Envelope
 	ended    *event.Envelope
@@ -106,7 +118,7 @@ type attempt struct {
 
 // tell sorts a log.
 func tell(events []event.Envelope) *story {
-	s := &story{events: events, turnBy: map[belay.TurnID]*turn{}, taskBy: map[belay.TaskID]*task{}}
+	s := &story{events: events}
 	threads := map[belay.StreamID]*turn{} // the running turn
 	for i := range events {
 		e := &events[i]
@@ -133,12 +145,7 @@ func (s *story) tellSession(e *event.Envelope) {
 	if e.IDs.Session == "" {
 		return
 	}
-	i := slices.IndexFunc(s.sessions, func(x *session) bool { return x.id == e.IDs.Session })
-	if i < 0 {
-		i = len(s.sessions)
-		s.sessions = append(s.sessions, &session{id: e.IDs.Session})
-	}
-	x := s.sessions[i]
+	x := s.sessions.get(e.IDs.Session, session{id: e.IDs.Session})
 	x.last = e
 	switch p := e.Data.(type) {
 	case event.SessionCreated:
@@ -156,11 +163,7 @@ func (s *story) tellTask(e *event.Envelope) {
 	if e.IDs.Task == "" {
 		return
 	}
-	t := s.taskBy[e.IDs.Task]
-	if t == nil {
-		t = &task{id: e.IDs.Task}
-		s.taskBy[t.id], s.tasks = t, append(s.tasks, t)
-	}
+	t := s.tasks.get(e.IDs.Task, task{id: e.IDs.Task})
 	switch e.Data.(type) {
 	case event.TaskCreated:
 		t.created = e
@@ -169,23 +172,12 @@ func (s *story) tellTask(e *event.Envelope) {
 	case event.TaskCancelRequested:
 		t.cancel = e
 	case event.TaskAttemptStarted:
-		t.attempt(e.IDs.Run).started = e
+		t.attempts.get(e.IDs.Run, attempt{id: e.IDs.Run}).started = e
 	case event.TaskAttemptCompleted, event.TaskAttemptFailed:
-		t.attempt(e.IDs.Run).ended = e
+		t.attempts.get(e.IDs.Run, attempt{id: e.IDs.Run}).ended = e
 	case event.TaskOver:
 		t.ended = e
 	}
-}
-
-func (t *task) attempt(id belay.RunID) *attempt {
-	for _, a := range t.attempts {
-		if a.id == id {
-			return a
-		}
-	}
-	a := &attempt{id: id}
-	t.attempts = append(t.attempts, a)
-	return a
 }
 
 // tellTurn finds the turn that a fact belongs to and takes note of how far it
@@ -193,10 +185,7 @@ func (t *task) attempt(id belay.RunID) *attempt {
 func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *turn {
 	t := threads[e.Stream]
 	if id := e.IDs.Turn; id != "" && e.Stream.Kind() == belay.KindThread {
-		if t = s.turnBy[id]; t == nil {
-			t = &turn{ids: e.IDs, stepBy: map[belay.StepID]*step{}, callBy: map[belay.CallID]*call{}}
-			s.turnBy[id], s.turns = t, append(s.turns, t)
-		}
+		t = s.turns.get(id, turn{ids: e.IDs})
 	}
 	if t == nil {
 		return nil
@@ -293,51 +282,35 @@ func (t *turn) tellCall(e *event.Envelope) {
 }
 
 func (t *turn) step(id belay.StepID) *step {
-	st := t.stepBy[id]
-	if st == nil {
-		st = &step{id: id, n: len(t.steps) + 1, turn: t}
-		t.stepBy[id], t.steps = st, append(t.steps, st)
-	}
-	return st
+	return t.steps.get(id, step{id: id, n: len(t.steps.list) + 1, turn: t})
 }
 
-func (t *turn) call(step belay.StepID, id belay.CallID) *call {
-	c := t.callBy[id]
-	if c == nil {
-		c = &call{id: id, step: t.step(step)}
-		t.callBy[id], c.step.calls = c, append(c.step.calls, c)
+func (t *turn) call(in belay.StepID, id belay.CallID) *call {
+	if c := t.called.by[id]; c != nil {
+		return c
 	}
+	st := t.step(in)
+	c := t.called.get(id, call{id: id, step: st})
+	st.calls = append(st.calls, c)
 	return c
 }
 
 func (t *turn) ask(e *event.Envelope) *ask {
-	if a := t.asked(e.IDs.Action); a != nil {
-		return a
-	}
-	a := &ask{id: e.IDs.Action, turn: t}
-	if e.IDs.Call != "" {
+	a := t.asks.get(e.IDs.Action, ask{id: e.IDs.Action, turn: t})
+	if e.IDs.Call != "" && a.call == nil && a.required == nil && a.resolved == nil {
 		a.call = t.call(e.IDs.Step, e.IDs.Call)
 		a.call.ask = a
 	}
-	t.asks = append(t.asks, a)
 	return a
 }
 
-// asked is the question with an id, or nil.
-func (t *turn) asked(id belay.ActionID) *ask {
-	if i := slices.IndexFunc(t.asks, func(a *ask) bool { return a.id == id }); i >= 0 {
-		return t.asks[i]
-	}
-	return nil
-}
-
 // begun reports whether the turn left the queue, as far as the facts reach.
-func (t *turn) begun() bool { return t.started != nil || len(t.steps) > 0 || t.submitted == nil }
+func (t *turn) begun() bool { return t.started != nil || len(t.steps.list) > 0 || t.submitted == nil }
 
 // calls are all calls of a turn, in order.
 func (t *turn) calls() []*call {
 	var out []*call
-	for _, st := range t.steps {
+	for _, st := range t.steps.list {
 		out = append(out, st.calls...)
 	}
 	return out
@@ -345,7 +318,7 @@ func (t *turn) calls() []*call {
 
 // open is the first question that waits for an answer.
 func (t *turn) open() *ask {
-	for _, a := range t.asks {
+	for _, a := range t.asks.list {
 		if a.resolved == nil && a.required != nil && t.ended == nil {
 			return a
 		}
@@ -355,18 +328,12 @@ func (t *turn) open() *ask {
 
 // request is the fact that began the step, or nil.
 func (st *step) request() (event.ModelRequested, *event.Envelope) {
-	if len(st.requests) == 0 {
-		return event.ModelRequested{}, nil
-	}
-	p, _ := st.requests[0].Data.(event.ModelRequested)
-	return p, st.requests[0]
+	e := first(st.requests)
+	return as[event.ModelRequested](e), e
 }
 
 // failed is how the call ended if it ended badly.
 func (c *call) failed() (event.ToolFailed, bool) {
-	if c.over == nil {
-		return event.ToolFailed{}, false
-	}
-	p, ok := c.over.Data.(event.ToolFailed)
+	p, ok := payload(c.over).(event.ToolFailed)
 	return p, ok
 }

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -38,13 +39,13 @@ func (r Row) String() string {
 func Timeline(events []event.Envelope) []Row {
 	s := tell(events)
 	l := &lines{start: s.start, end: s.end}
-	for _, x := range s.sessions {
+	for _, x := range s.sessions.list {
 		l.session(x)
 	}
-	for _, t := range s.tasks {
+	for _, t := range s.tasks.list {
 		l.task(t)
 	}
-	for _, t := range s.turns {
+	for _, t := range s.turns.list {
 		l.turn(t)
 	}
 	return l.rows
@@ -89,44 +90,34 @@ func (l *lines) session(x *session) {
 
 // task shows what the turns don't: that there were several attempts.
 func (l *lines) task(t *task) {
-	if len(t.attempts) < 2 {
+	if len(t.attempts.list) < 2 {
 		return
 	}
-	for i, a := range t.attempts {
-		from := a.started
-		if from == nil {
-			from = a.ended
-		}
-		how := "runs"
-		if a.ended != nil {
-			how = "completed"
-			if p, ok := a.ended.Data.(event.TaskAttemptFailed); ok {
-				how = string(p.Outcome) + ": " + p.Reason
-			}
+	for i, a := range t.attempts.list {
+		from, how := cmp.Or(a.started, a.ended), "completed"
+		switch p := payload(a.ended).(type) {
+		case nil:
+			how = "runs"
+		case event.TaskAttemptFailed:
+			how = string(p.Outcome) + ": " + p.Reason
 		}
 		l.add(0, "task", string(a.id), from, from, "task %s attempt %d %s: %s", short(string(t.id)), i+1, short(string(a.id)), how)
 	}
 }
 
 func (l *lines) turn(t *turn) {
-	from := t.started
-	if from == nil {
-		from = t.submitted
-	}
 	text := ""
 	if t.submitted != nil {
-		if p, ok := t.submitted.Data.(event.TurnSubmitted); ok {
-			text = " " + quote(p.Text.Text)
-		}
+		text = " " + quote(as[event.TurnSubmitted](t.submitted).Text.Text)
 	}
-	l.add(0, "turn", string(t.ids.Turn), from, t.ended, "turn %s%s: %s", short(string(t.ids.Turn)), text, state(t))
+	l.add(0, "turn", string(t.ids.Turn), cmp.Or(t.started, t.submitted), t.ended, "turn %s%s: %s", short(string(t.ids.Turn)), text, state(t))
 	var notes []*event.Envelope
 	notes = append(append(append(notes, t.takeovers...), t.updates...), t.stop)
-	for _, st := range t.steps {
+	for _, st := range t.steps.list {
 		notes = l.notesBefore(notes, first(st.requests))
 		l.step(st)
 	}
-	for _, a := range t.asks {
+	for _, a := range t.asks.list {
 		if a.call == nil {
 			l.ask(1, a)
 		}
@@ -134,12 +125,15 @@ func (l *lines) turn(t *turn) {
 	l.notesBefore(notes, nil)
 }
 
-func first(e []*event.Envelope) *event.Envelope {
-	if len(e) == 0 {
+// first and last are the ends of a list; nil when it is empty.
+func first[T any](list []*T) *T {
+	if len(list) == 0 {
 		return nil
 	}
-	return e[0]
+	return list[0]
 }
+
+func last[T any](list []*T) *T { return first(list[max(len(list)-1, 0):]) }
 
 // notesBefore writes the notes that belong before a fact and returns the rest.
 func (l *lines) notesBefore(notes []*event.Envelope, before *event.Envelope) []*event.Envelope {
@@ -188,28 +182,19 @@ func state(t *turn) string {
 
 func (l *lines) step(st *step) {
 	p, from := st.request()
-	kind := p.Kind
-	if p.Limit != "" {
-		kind += " (" + p.Limit + ")"
-	}
 	to, said := st.answer, "no answer yet"
 	switch {
 	case st.answer != nil:
 		said = answerText(st)
 	case len(st.failures) == len(st.requests) && len(st.failures) > 0:
-		to = st.failures[len(st.failures)-1]
-		if f, ok := to.Data.(event.ModelFailed); ok {
-			said = problem(f.Problem)
-		}
+		to = last(st.failures)
+		said = problem(as[event.ModelFailed](to).Problem)
 	case st.turn.ended != nil:
 		to, said = st.turn.ended, "no answer"
 	}
-	l.add(1, "step", string(st.id), from, to, "step %d, %s: %s", st.n, kind, said)
+	l.add(1, "step", string(st.id), from, to, "step %d, %s: %s", st.n, p.Kind+when(p.Limit, " (%s)"), said)
 	for _, f := range st.failures {
-		if f == to {
-			continue
-		}
-		if p, ok := f.Data.(event.ModelFailed); ok {
+		if p := as[event.ModelFailed](f); f != to {
 			l.note(2, f, "attempt %d failed: %s", p.Attempt, problem(p.Problem))
 		}
 	}
@@ -219,49 +204,18 @@ func (l *lines) step(st *step) {
 }
 
 func answerText(st *step) string {
-	p, ok := st.answer.Data.(event.ModelCompleted)
-	if !ok {
-		return ""
-	}
-	text := ""
-	if p.Text.Text != "" {
-		text = quote(p.Text.Text)
-	}
-	calls := ""
-	if len(p.Calls) > 0 {
-		calls = plural(len(p.Calls), "call")
-	}
-	return join(", ", text, calls, unusual(p), tokens(p.Usage))
+	p := as[event.ModelCompleted](st.answer)
+	return join(", ", quoted(p.Text.Text), some(len(p.Calls), "call"), unusual(p), tokens(p.Usage))
 }
 
 // unusual is what an answer lacks.
 func unusual(p event.ModelCompleted) string {
-	stop, dropped := "", ""
-	switch p.Stop {
-	case "length":
-		stop = "cut off because it was too long"
-	case "refused":
-		stop = "a refusal"
-	}
-	if p.Dropped > 0 {
-		dropped = plural(p.Dropped, "call") + " too many, dropped"
-	}
-	return join(", ", stop, dropped)
+	stop := map[string]string{"length": "cut off because it was too long", "refused": "a refusal"}[p.Stop]
+	return join(", ", stop, when(some(p.Dropped, "call"), "%s too many, dropped"))
 }
 
 func (l *lines) call(c *call) {
-	from := c.verdict
-	if len(c.starts) > 0 {
-		from = c.starts[0]
-	}
-	if from == nil {
-		from = c.over
-	}
-	to := c.over
-	if to == nil {
-		to = c.step.turn.ended
-	}
-	l.add(2, "call", string(c.id), from, to, "%s %s → %s", c.name, cut(c.args, 80), result(c))
+	l.add(2, "call", string(c.id), cmp.Or(first(c.starts), c.verdict, c.over), cmp.Or(c.over, c.step.turn.ended), "%s %s → %s", c.name, cut(c.args, 80), result(c))
 	if c.ask != nil {
 		l.ask(3, c.ask)
 	}
@@ -285,10 +239,9 @@ func result(c *call) string {
 		case len(c.starts) == 0:
 			return "not begun"
 		}
-		if n := len(c.ends); n > 0 && c.ends[n-1].Seq > c.starts[len(c.starts)-1].Seq {
-			if p, ok := c.ends[n-1].Data.(event.ToolFailed); ok {
-				return join("; ", "failed ("+problem(p.Problem)+")", again(p.RetryAt))
-			}
+		e := last(c.ends)
+		if p, ok := payload(e).(event.ToolFailed); ok && e.Seq > last(c.starts).Seq {
+			return join("; ", "failed ("+problem(p.Problem)+")", again(p.RetryAt))
 		}
 		return "runs"
 	}
@@ -304,39 +257,25 @@ func (l *lines) ask(depth int, a *ask) {
 		how = says(*a.resolved)
 	}
 	kind := "a question"
-	if p, ok := requiredOf(a); ok {
-		kind = p.Kind
+	if a.required != nil {
+		kind = as[event.ActionRequired](a.required).Kind
 	}
-	to := a.resolved
-	if to == nil {
-		to = a.turn.ended
-	}
-	l.add(depth, "ask", string(a.id), a.required, to, "asked a person for %s: %s", kind, how)
-}
-
-func requiredOf(a *ask) (event.ActionRequired, bool) {
-	if a.required == nil {
-		return event.ActionRequired{}, false
-	}
-	p, ok := a.required.Data.(event.ActionRequired)
-	return p, ok
+	l.add(depth, "ask", string(a.id), a.required, cmp.Or(a.resolved, a.turn.ended), "asked a person for %s: %s", kind, how)
 }
 
 // whyAgain returns why the n-th attempt after the first was made.
 func whyAgain(c *call, n int) string {
-	p, _ := c.starts[n].Data.(event.ToolStarted)
-	before := c.starts[n-1]
+	p, before := as[event.ToolStarted](c.starts[n]), c.starts[n-1]
 	for _, e := range c.ends {
-		if e.Seq > before.Seq && e.Seq < c.starts[n].Seq {
-			if f, ok := e.Data.(event.ToolFailed); ok {
-				if f.Problem.Code == codeViolation {
-					return "a boundary stopped the one before, and it was decided to run it in a wider one: " + p.Boundary
-				}
-				if codesOfChange[f.Problem.Code] {
-					return "the one before wasn't run, because it wasn't any more what had been allowed; that was judged again"
-				}
-				return "the one before failed (" + problem(f.Problem) + ") and repeating it is harmless"
-			}
+		f, failed := e.Data.(event.ToolFailed)
+		switch {
+		case !failed || e.Seq <= before.Seq || e.Seq >= c.starts[n].Seq:
+		case f.Problem.Code == codeViolation:
+			return "a boundary stopped the one before, and it was decided to run it in a wider one: " + p.Boundary
+		case codesOfChange[f.Problem.Code]:
+			return "the one before wasn't run, because it wasn't any more what had been allowed; that was judged again"
+		default:
+			return "the one before failed (" + problem(f.Problem) + ") and repeating it is harmless"
 		}
 	}
 	lost := "the process that ran the one before was gone"

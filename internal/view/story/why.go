@@ -38,8 +38,8 @@ func (s *story) rounded(a Answer) Answer {
 	}
 	switch {
 	case len(a.Next) > 0:
-	case len(s.sessions) > 0:
-		a.next("shows the session it belongs to", "belay sessions show %s", s.sessions[0].id)
+	case len(s.sessions.list) > 0:
+		a.next("shows the session it belongs to", "belay sessions show %s", s.sessions.list[0].id)
 	default:
 		a.next("lists all sessions", "belay sessions list --all")
 	}
@@ -92,11 +92,11 @@ func (s *story) find(id string) (subject, error) {
 // subjects are everything that can be asked about, narrow things first.
 func (s *story) subjects() (all []subject) {
 	add := func(kind, id string, why func() Answer) { all = append(all, subject{kind, id, why}) }
-	for _, t := range s.turns {
-		for _, a := range t.asks {
+	for _, t := range s.turns.list {
+		for _, a := range t.asks.list {
 			add("action", string(a.id), a.why)
 		}
-		for _, st := range t.steps {
+		for _, st := range t.steps.list {
 			for _, c := range st.calls {
 				add("call", string(c.id), c.why)
 			}
@@ -104,20 +104,20 @@ func (s *story) subjects() (all []subject) {
 		}
 	}
 	newest := map[belay.ThreadID]*turn{}
-	for _, t := range s.turns {
+	for _, t := range s.turns.list {
 		add("turn", string(t.ids.Turn), func() Answer { return s.whyTurn(t) })
 		newest[t.ids.Thread] = t
 	}
-	for _, t := range s.tasks {
-		for _, a := range t.attempts {
+	for _, t := range s.tasks.list {
+		for _, a := range t.attempts.list {
 			add("run", string(a.id), func() Answer { return s.whyRun(a) })
 		}
 		add("task", string(t.id), func() Answer { return s.whyTask(t) })
 	}
-	for _, t := range s.turns {
+	for _, t := range s.turns.list {
 		add("thread", string(t.ids.Thread), func() Answer { return s.whyTurn(newest[t.ids.Thread]) })
 	}
-	for _, x := range s.sessions {
+	for _, x := range s.sessions.list {
 		add("session", string(x.id), func() Answer { return s.whySession(x) })
 	}
 	for i := range s.events {
@@ -156,14 +156,14 @@ func (s *story) whyEvent(e *event.Envelope) Answer {
 }
 
 func (s *story) behind(e *event.Envelope) Answer {
-	t := s.turnBy[e.IDs.Turn]
+	t := s.turns.by[e.IDs.Turn]
 	if p, ok := e.Data.(event.ChannelMessage); ok {
 		return s.whyRefused(e, p)
 	}
 	if t != nil && e.Stream.Kind() == belay.KindThread {
 		return s.inTurn(e, t)
 	}
-	if x := s.taskBy[e.IDs.Task]; x != nil && e.Stream.Kind() == belay.KindTask {
+	if x := s.tasks.by[e.IDs.Task]; x != nil && e.Stream.Kind() == belay.KindTask {
 		return s.whyTask(x)
 	}
 	a := Answer{Kind: "event", ID: string(e.ID())}
@@ -177,16 +177,16 @@ func (s *story) behind(e *event.Envelope) Answer {
 func (s *story) inTurn(e *event.Envelope, t *turn) Answer {
 	switch e.Data.(type) {
 	case event.ActionRequired, event.ActionResolved, event.PermissionRequested, event.PermissionResolved, event.RunStatus:
-		if a := t.asked(e.IDs.Action); a != nil {
+		if a := t.asks.by[e.IDs.Action]; a != nil {
 			return a.why()
 		}
 	case event.ModelRequested, event.ModelDelta, event.ModelCompleted, event.ModelFailed:
-		if st := t.stepBy[e.IDs.Step]; st != nil {
+		if st := t.steps.by[e.IDs.Step]; st != nil {
 			return st.why()
 		}
 	}
 	_, status := e.Data.(event.RunStatus)
-	if c := t.callBy[e.IDs.Call]; c != nil && !status {
+	if c := t.called.by[e.IDs.Call]; c != nil && !status {
 		return c.why()
 	}
 	return s.whyTurn(t)
@@ -208,7 +208,7 @@ func (s *story) whyRefused(e *event.Envelope, p event.ChannelMessage) Answer {
 // the newest.
 func (s *story) whySession(x *session) Answer {
 	var best *turn
-	for _, t := range s.turns {
+	for _, t := range s.turns.list {
 		if t.ids.Session == x.id && (best == nil || best.ended != nil || t.ended == nil && t.open() != nil && best.open() == nil) {
 			best = t
 		}
@@ -224,7 +224,7 @@ func (s *story) whySession(x *session) Answer {
 	b.Kind, b.ID = a.Kind, a.ID
 	b.Costs = nil
 	n := 0
-	for _, t := range s.turns {
+	for _, t := range s.turns.list {
 		if t.ids.Session == x.id {
 			b.cost(t)
 			n++

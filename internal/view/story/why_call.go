@@ -47,8 +47,7 @@ func (c *call) why() Answer {
 
 // outcome is how a call ended that gave a result.
 func (c *call) outcome() string {
-	p, _ := payload(c.over).(event.ToolResult)
-	return p.Outcome()
+	return as[event.ToolResult](c.over).Outcome()
 }
 
 // sayVerdict says what the gate said and by which rule.
@@ -89,8 +88,7 @@ func (c *call) sayVerdict(a *Answer) {
 // rehearse names the command that judges the call again, with every rule and
 // matcher, when there is more to say than one built-in rule.
 func (c *call) rehearse(a *Answer) {
-	p, ok := payload(c.verdict).(event.PermissionEvaluated)
-	if ok && len(p.Matched)+len(p.Commands)+len(p.Where) > 0 {
+	if p := as[event.PermissionEvaluated](c.verdict); len(p.Matched)+len(p.Commands)+len(p.Where) > 0 {
 		a.next("shows every rule that was held against it, and what would change the verdict", "belay policy explain %s", c.id)
 	}
 }
@@ -167,9 +165,7 @@ func (c *call) sayEnd(a *Answer) {
 		a.say("It left: %s %s", e.Type(), says(*e))
 		a.stands(e)
 	}
-	for _, e := range c.ends {
-		a.stands(e)
-	}
+	a.stands(c.ends...)
 	if p, ok := c.failed(); ok {
 		if m := refusal(p.Problem.Code); m != "" {
 			a.say("%s", m)
@@ -182,33 +178,20 @@ func (c *call) sayEnd(a *Answer) {
 
 // refusal returns what a refusal by the turn itself means.
 func refusal(code string) string {
-	switch code {
-	case "NOT_ALONE":
-		return "The completion tool must be the only call of its answer, so that the model has seen every result before it says that it is done."
-	case "LAST_STEP":
-		return "A grace or final step takes the completion tool only."
-	case "SAME_FAILURE":
-		return "The same call had failed, or was denied, twice in the same way; a third time is not tried unless something has changed."
-	case "OTHER_WRITER":
-		return "Another session had become the writer of the workspace before it was to run again."
-	case "CALL_LIMIT":
-		return "The turn's tool calls were used up."
-	case "UNKNOWN_TOOL":
-		return "The turn's inventory, fixed when it began, has no such tool."
-	case "STEERED":
-		return "A message for the running turn came before the call had begun, so the model was to decide anew."
-	case "INTERRUPTED":
-		return "The turn was stopped before the call was over."
-	case "TIME_IS_UP":
-		return "The turn's time was up before the call was over."
-	case "CRASH_LOOP":
-		return "Process after process stopped while it ran; after 20 attempts it is not run again."
-	case "RULES_MISSING":
-		return "The turn's rules are not in the store any more, so nothing of it may be decided."
-	case "NO_PERSON":
-		return "The model asked a person, and questions can't be answered in this session."
-	}
-	return ""
+	return map[string]string{
+		"NOT_ALONE":     "The completion tool must be the only call of its answer, so that the model has seen every result before it says that it is done.",
+		"LAST_STEP":     "A grace or final step takes the completion tool only.",
+		"SAME_FAILURE":  "The same call had failed, or was denied, twice in the same way; a third time is not tried unless something has changed.",
+		"OTHER_WRITER":  "Another session had become the writer of the workspace before it was to run again.",
+		"CALL_LIMIT":    "The turn's tool calls were used up.",
+		"UNKNOWN_TOOL":  "The turn's inventory, fixed when it began, has no such tool.",
+		"STEERED":       "A message for the running turn came before the call had begun, so the model was to decide anew.",
+		"INTERRUPTED":   "The turn was stopped before the call was over.",
+		"TIME_IS_UP":    "The turn's time was up before the call was over.",
+		"CRASH_LOOP":    "Process after process stopped while it ran; after 20 attempts it is not run again.",
+		"RULES_MISSING": "The turn's rules are not in the store any more, so nothing of it may be decided.",
+		"NO_PERSON":     "The model asked a person, and questions can't be answered in this session.",
+	}[code]
 }
 
 // advise names the command that changes how such a call ends.
@@ -237,14 +220,13 @@ func (c *call) advise(a *Answer) {
 }
 
 func (c *call) wasAsked() bool {
-	p, ok := payload(c.verdict).(event.PermissionEvaluated)
-	return ok && p.Decision == "ask"
+	return as[event.PermissionEvaluated](c.verdict).Decision == "ask"
 }
 
 // adviseAfterDenial names what would have let the call through.
 func (c *call) adviseAfterDenial(a *Answer) {
 	t := c.step.turn
-	v, _ := payload(c.verdict).(event.PermissionEvaluated)
+	v := as[event.PermissionEvaluated](c.verdict)
 	f, _ := c.failed()
 	switch {
 	case f.Problem.Code == "NO_PERSON" || f.Problem.Code == "NO_ANSWER":
@@ -272,7 +254,7 @@ func (c *call) adviseAfterDenial(a *Answer) {
 // why explains a question: why it was asked, who answered, and what followed.
 func (k *ask) why() Answer {
 	a := Answer{Kind: "action", ID: string(k.id)}
-	p, _ := requiredOf(k)
+	p := as[event.ActionRequired](k.required)
 	about := "A person was asked"
 	switch p.Kind {
 	case "permission":
@@ -331,10 +313,10 @@ func (k *ask) advise(a *Answer, p event.ActionRequired) {
 func askResult(k *ask) string {
 	p, ok := payload(k.resolved).(event.ActionResolved)
 	if !ok {
-		r, _ := requiredOf(k)
 		if k.turn.ended != nil {
 			return "there was no answer before the turn ended."
 		}
+		r := as[event.ActionRequired](k.required)
 		return "it waits until " + clock(r.Until) + ", then it counts as " + r.Default + "."
 	}
 	after := ""

@@ -49,7 +49,7 @@ func (st *step) before() *step {
 	if st.n < 2 {
 		return nil
 	}
-	return st.turn.steps[st.n-2]
+	return st.turn.steps.list[st.n-2]
 }
 
 // because is why the step was taken.
@@ -80,7 +80,6 @@ func (st *step) sayRoute(a *Answer) {
 	if first == nil {
 		return
 	}
-	last := st.requests[len(st.requests)-1]
 	var chosen *event.Envelope
 	for _, e := range st.turn.routing {
 		if e.Seq < first.Seq {
@@ -88,7 +87,7 @@ func (st *step) sayRoute(a *Answer) {
 		}
 	}
 	for _, e := range st.turn.routing {
-		if e != chosen && (e.Seq < first.Seq || e.Seq > last.Seq) {
+		if e != chosen && (e.Seq < first.Seq || e.Seq > last(st.requests).Seq) {
 			continue
 		}
 		switch p := e.Data.(type) {
@@ -116,9 +115,9 @@ func (st *step) sayAttempts(a *Answer) {
 		}
 		for _, e := range st.failures {
 			if e.Seq > from.Seq && e.Seq < to.Seq {
-				p, _ := e.Data.(event.ModelFailed)
-				why = fmt.Sprintf("the attempt before failed (%s)", problem(p.Problem))
-				if p.Problem.Class == "cancelled" {
+				p := as[event.ModelFailed](e).Problem
+				why = fmt.Sprintf("the attempt before failed (%s)", problem(p))
+				if p.Class == "cancelled" {
 					why = "the attempt before was stopped with its process"
 				}
 				a.stands(e)

@@ -9,8 +9,8 @@ import (
 // whyTask explains how a task stands: by its attempts.
 func (s *story) whyTask(t *task) Answer {
 	var a Answer
-	if n := len(t.attempts); n > 0 {
-		a = s.whyRun(t.attempts[n-1])
+	if n := len(t.attempts.list); n > 0 {
+		a = s.whyRun(t.attempts.list[n-1])
 	}
 	last := a.Head
 	a.Kind, a.ID, a.Says = "task", string(t.id), nil
@@ -22,7 +22,7 @@ func (s *story) whyTask(t *task) Answer {
 	default:
 		a.head("Task %s runs.", short(string(t.id)))
 	}
-	for i, x := range t.attempts {
+	for i, x := range t.attempts.list {
 		switch p := payload(x.ended).(type) {
 		case event.TaskAttemptCompleted:
 			a.say("Attempt %d (%s) completed.", i+1, short(string(x.id)))
@@ -33,8 +33,7 @@ func (s *story) whyTask(t *task) Answer {
 		}
 	}
 	for _, r := range t.retries {
-		p, _ := r.Data.(event.TaskRetrying)
-		a.say("It was tried again: %s.", orText(p.Reason, "no reason was given"))
+		a.say("It was tried again: %s.", cmp.Or(as[event.TaskRetrying](r).Reason, "no reason was given"))
 	}
 	if last != "" {
 		a.say("%s", last)
@@ -49,9 +48,8 @@ func (s *story) whyTask(t *task) Answer {
 
 // whyRun explains an attempt: by its turn.
 func (s *story) whyRun(x *attempt) Answer {
-	p, _ := payload(x.started).(event.TaskAttemptStarted)
 	a := Answer{}
-	if t := s.turnBy[p.Turn]; t != nil {
+	if t := s.turns.by[as[event.TaskAttemptStarted](x.started).Turn]; t != nil {
 		a = s.whyTurn(t)
 	} else {
 		a.head("Attempt %s was given to its thread, which hasn't taken it up.", short(string(x.id)))
@@ -72,9 +70,8 @@ func payload(e *event.Envelope) event.Payload {
 	return e.Data
 }
 
-func orText(s, or string) string {
-	if s == "" {
-		return or
-	}
-	return s
+// as is what a fact of a type says; nothing when there is no such fact.
+func as[P event.Payload](e *event.Envelope) P {
+	p, _ := payload(e).(P)
+	return p
 }

@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"strings"
 	"time"
 
@@ -13,8 +14,7 @@ func (s *story) whyTurn(t *turn) Answer {
 	a := Answer{Kind: "turn", ID: string(t.ids.Turn)}
 	a.stands(t.submitted, t.started)
 	for _, e := range t.takeovers {
-		p, _ := e.Data.(event.RunStatus)
-		a.say("Another process took it over (epoch %d): the one before was gone, and the time between doesn't count.", p.Epoch)
+		a.say("Another process took it over (epoch %d): the one before was gone, and the time between doesn't count.", as[event.RunStatus](e).Epoch)
 		a.stands(e)
 	}
 	for _, e := range t.updates {
@@ -56,10 +56,10 @@ func (s *story) whyCompleted(a *Answer, t *turn, p event.TurnCompleted) {
 	if c := t.completion(); c != nil {
 		a.say("The model called %s, and it was accepted.", c.name)
 		a.stands(c.over)
-	} else if st, ok := payload(t.started).(event.TurnStarted); ok && st.Completion == belay.CompletionConversational {
+	} else if as[event.TurnStarted](t.started).Completion == belay.CompletionConversational {
 		a.say("In conversational mode an answer without calls ends the turn.")
-		if n := len(t.steps); n > 0 {
-			a.stands(t.steps[n-1].answer)
+		if st := last(t.steps.list); st != nil {
+			a.stands(st.answer)
 		}
 	}
 	a.say("It used %s.", stats(p.Stats))
@@ -68,12 +68,11 @@ func (s *story) whyCompleted(a *Answer, t *turn, p event.TurnCompleted) {
 
 // completion is the call that ended the turn well.
 func (t *turn) completion() *call {
-	all := t.calls()
-	if len(all) == 0 || t.ended == nil {
+	c := last(t.calls())
+	if c == nil || c.over == nil || t.ended == nil || c.over.Seq+1 != t.ended.Seq {
 		return nil
 	}
-	c := all[len(all)-1]
-	if _, failed := c.failed(); c.over == nil || failed || c.over.Seq+1 != t.ended.Seq {
+	if _, failed := c.failed(); failed {
 		return nil
 	}
 	return c
@@ -140,9 +139,9 @@ func tooLong(a *Answer, t *turn) {
 
 func modelFailed(a *Answer, t *turn) {
 	class := ""
-	if n := len(t.steps); n > 0 {
-		for _, f := range t.steps[n-1].failures {
-			p, _ := f.Data.(event.ModelFailed)
+	if st := last(t.steps.list); st != nil {
+		for _, f := range st.failures {
+			p := as[event.ModelFailed](f)
 			a.say("Attempt %d: %s", p.Attempt, problem(p.Problem))
 			class = p.Problem.Class
 			a.stands(f)
@@ -173,7 +172,7 @@ func noRoute(a *Answer, t *turn) {
 }
 
 func (t *turn) stepsOf(kind string) (out []*step) {
-	for _, st := range t.steps {
+	for _, st := range t.steps.list {
 		if p, _ := st.request(); p.Kind == kind {
 			out = append(out, st)
 		}
@@ -226,11 +225,10 @@ func finalSteps(a *Answer, t *turn) {
 
 // limits are those in force last: a resume can have changed them.
 func (t *turn) limits() belay.Limits {
-	p, _ := payload(t.started).(event.TurnStarted)
-	l := p.Limits
+	l := as[event.TurnStarted](t.started).Limits
 	for _, e := range t.updates {
-		if p, _ := e.Data.(event.ThreadUpdated); p.Limits != nil {
-			l = *p.Limits
+		if changed := as[event.ThreadUpdated](e).Limits; changed != nil {
+			l = *changed
 		}
 	}
 	return l
@@ -296,8 +294,8 @@ func failures(a *Answer, t *turn) {
 		n++
 	}
 	wasAsked := false
-	for _, k := range t.asks {
-		if p, ok := requiredOf(k); ok && p.Kind == "continue" {
+	for _, k := range t.asks.list {
+		if as[event.ActionRequired](k.required).Kind == "continue" {
 			a.say("A person was asked whether to go on: %s", askResult(k))
 			a.stands(k.required, k.resolved)
 			wasAsked = true
@@ -309,17 +307,17 @@ func failures(a *Answer, t *turn) {
 }
 
 func modelRefused(a *Answer, t *turn) {
-	if n := len(t.steps); n > 0 {
-		a.say("It said: %s", stepResult(t.steps[n-1]))
-		a.stands(t.steps[n-1].answer)
+	if st := last(t.steps.list); st != nil {
+		a.say("It said: %s", stepResult(st))
+		a.stands(st.answer)
 	}
 	a.next("says it in other words", "belay run --session %s TEXT", t.ids.Session)
 	resume(a, t, "asks another model", "model", "NAME")
 }
 
 func crashLoop(a *Answer, t *turn) {
-	if n := len(t.steps); n > 0 {
-		a.say("Step %d had %s.", t.steps[n-1].n, plural(len(t.steps[n-1].requests), "attempt"))
+	if st := last(t.steps.list); st != nil {
+		a.say("Step %d had %s.", st.n, plural(len(st.requests), "attempt"))
 	}
 	a.next("says what is wrong with this machine, if it can tell", "belay doctor")
 	resume(a, t, "tries the task again, in the same conversation", "")
@@ -331,10 +329,8 @@ func busy(a *Answer, t *turn) {
 }
 
 func contentMissing(a *Answer, t *turn) {
-	if n := len(t.steps); n > 0 {
-		for _, f := range t.steps[n-1].failures {
-			a.stands(f)
-		}
+	if st := last(t.steps.list); st != nil {
+		a.stands(st.failures...)
 	}
 	a.next("names what is missing or damaged", "belay verify")
 	a.next("begins a conversation of its own", "belay run TEXT")
@@ -345,7 +341,7 @@ func interrupted(a *Answer, t *turn) {
 		a.say("It had not begun: it was taken out of the queue.")
 	}
 	if p, ok := payload(t.stop).(event.RunStatus); ok {
-		a.say("Asked for by %s%s", orText(p.By, "somebody"), when(p.Reason, ": %s"))
+		a.say("Asked for by %s%s", cmp.Or(p.By, "somebody"), when(p.Reason, ": %s"))
 		a.stands(t.stop)
 	}
 }
@@ -385,8 +381,8 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 	default:
 		a.head("Turn %s hasn't ended.", id)
 	}
-	if n := len(t.steps); n > 0 {
-		t.steps[n-1].sayAt(a)
+	if st := last(t.steps.list); st != nil {
+		st.sayAt(a)
 	}
 	a.stands(t.last)
 	resume(a, t, "continues it, if no process drives the session", "")
@@ -395,24 +391,20 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 // sayAt adds what a step is doing.
 func (st *step) sayAt(a *Answer) {
 	if st.answer == nil {
-		if n := len(st.failures); n > 0 && n >= len(st.requests) {
-			p, _ := st.failures[n-1].Data.(event.ModelFailed)
-			a.say("Step %d waits to ask the model again: %s; %s", st.n, problem(p.Problem), orText(again(p.RetryAt), "at once"))
-			a.stands(st.failures[n-1])
+		if e := last(st.failures); e != nil && len(st.failures) >= len(st.requests) {
+			p := as[event.ModelFailed](e)
+			a.say("Step %d waits to ask the model again: %s; %s", st.n, problem(p.Problem), cmp.Or(again(p.RetryAt), "at once"))
+			a.stands(e)
 			return
 		}
 		a.say("Step %d waits for the model's answer (attempt %d).", st.n, len(st.requests))
-		if n := len(st.requests); n > 0 {
-			a.stands(st.requests[n-1])
-		}
+		a.stands(last(st.requests))
 		return
 	}
 	for _, c := range st.calls {
 		if c.over == nil {
 			a.say("%s %s: %s", c.name, cut(c.args, 80), result(c))
-			if n := len(c.starts); n > 0 {
-				a.stands(c.starts[n-1])
-			}
+			a.stands(last(c.starts))
 		}
 	}
 }
