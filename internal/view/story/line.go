@@ -1,6 +1,7 @@
 package story
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -53,39 +54,22 @@ func says(e event.Envelope) string {
 func saysSession(p event.Payload) (string, bool) {
 	switch p := p.(type) {
 	case event.SessionCreated:
-		shell := ""
-		if p.Settings.Shell != nil {
-			shell = "commands by " + p.Settings.Shell.Path
-		}
-		return join(", ", when(p.Title, `"%s"`), "in "+p.Workspace, "mode "+string(p.Settings.Mode), join("/", p.Settings.Provider, p.Settings.Model), shell), true
+		shell := ifSet(p.Settings.Shell, func(s belay.Shell) string { return "commands by " + s.Path })
+		return join(", ", when(p.Title, `"%s"`), "in "+p.Workspace, modeAndModel(p.Settings), shell), true
 	case event.SessionUpdated:
-		settings := ""
-		if p.Settings != nil {
-			settings = "settings: mode " + string(p.Settings.Mode) + ", " + join("/", p.Settings.Provider, p.Settings.Model)
-		}
-		used := ""
-		if p.Used != nil {
-			used = short(string(p.Used.Thread)) + " used " + programUse(p.Used.ProgramUse)
-		}
-		return join(", ", when(p.Title, `"%s"`), settings, labels(p), used), true
+		used := ifSet(p.Used, func(u event.ThreadUse) string { return short(string(u.Thread)) + " used " + programUse(u.ProgramUse) })
+		return join(", ", when(p.Title, `"%s"`), when(ifSet(p.Settings, modeAndModel), "settings: %s"), labels(p), used), true
 	case event.ThreadStarted:
-		return join(", ", p.Kind, when(p.Workspace, "in %s"), forkedFrom(p.ForkedFrom), importedFrom(p.ImportedFrom)), true
+		return join(", ", p.Kind, when(p.Workspace, "in %s"), ifSet(p.ForkedFrom, forkedFrom), ifSet(p.ImportedFrom, importedFrom)), true
 	case event.ThreadUpdated:
-		rules := ""
-		if p.Rules != nil {
-			rules = "rules " + p.Rules.Digest.Short()
-		}
-		l := ""
-		if p.Limits != nil {
-			l = limits(*p.Limits)
-		}
-		told := ""
-		if p.Reported != nil {
-			told = "its programs used " + programUse(*p.Reported)
-		}
-		return join(", ", p.Reason, l, rules, told), true
+		rules := ifSet(p.Rules, func(r belay.Ref) string { return "rules " + r.Digest.Short() })
+		return join(", ", p.Reason, ifSet(p.Limits, limits), rules, when(ifSet(p.Reported, programUse), "its programs used %s")), true
 	}
 	return "", false
+}
+
+func modeAndModel(s belay.Settings) string {
+	return join(", ", "mode "+string(s.Mode), join("/", s.Provider, s.Model))
 }
 
 // programUse returns what programs took.
@@ -94,30 +78,16 @@ func programUse(u belay.ProgramUse) string {
 }
 
 func labels(p event.SessionUpdated) string {
-	archived := ""
-	if p.Archived != nil {
-		archived = map[bool]string{true: "archived", false: "not archived any more"}[*p.Archived]
-	}
+	archived := ifSet(p.Archived, func(is bool) string { return map[bool]string{true: "archived", false: "not archived any more"}[is] })
 	return join(", ", when(strings.Join(p.Tag, " "), "tagged %s"), when(strings.Join(p.Untag, " "), "not tagged %s any more"), archived)
 }
 
 // forkedFrom and importedFrom say where a thread's history comes from.
-func forkedFrom(f *belay.Fork) string {
-	switch {
-	case f == nil:
-		return ""
-	case f.Turn == "":
-		return "forked from " + short(string(f.Session)) + " before its first turn"
-	}
-	return "forked from " + short(string(f.Session)) + " after " + short(string(f.Turn))
+func forkedFrom(f belay.Fork) string {
+	return "forked from " + short(string(f.Session)) + cmp.Or(when(short(string(f.Turn)), " after %s"), " before its first turn")
 }
 
-func importedFrom(i *belay.Import) string {
-	if i == nil {
-		return ""
-	}
-	return join(" ", "imported from", i.Format, i.Name)
-}
+func importedFrom(i belay.Import) string { return join(" ", "imported from", i.Format, i.Name) }
 
 func saysTurn(p event.Payload) (string, bool) {
 	switch p := p.(type) {
@@ -151,17 +121,19 @@ func saysQueue(p event.QueueChanged) string {
 	if p.Position > 0 {
 		place = fmt.Sprintf("at place %d of %d", p.Position, p.Length)
 	}
-	policy := ""
-	if q := p.Policy; q != nil {
-		policy = join(" ", when(string(q.Mode), "mode %s"), when(string(q.Drop), "drop %s"))
-		if q.Cap > 0 {
-			policy = join(" ", policy, fmt.Sprintf("cap %d", q.Cap))
-		}
-		if q.Quiet > 0 {
-			policy = join(" ", policy, "quiet "+q.Quiet.String())
-		}
+	return join(", ", join(" ", p.Op, short(string(p.Turn)), string(p.Mode), place), when(short(string(p.Into)), "part of %s now"), when(p.By, "by %s"),
+		ifSet(p.Policy, queueing), quote(p.Note))
+}
+
+func queueing(q belay.Queueing) string {
+	most, quiet := "", ""
+	if q.Cap > 0 {
+		most = fmt.Sprintf("cap %d", q.Cap)
 	}
-	return join(", ", join(" ", p.Op, short(string(p.Turn)), string(p.Mode), place), when(short(string(p.Into)), "part of %s now"), when(p.By, "by %s"), policy, quote(p.Note))
+	if q.Quiet > 0 {
+		quiet = "quiet " + q.Quiet.String()
+	}
+	return join(" ", when(string(q.Mode), "mode %s"), when(string(q.Drop), "drop %s"), most, quiet)
 }
 
 func saysTask(p event.Payload) (string, bool) {
@@ -190,11 +162,7 @@ func saysTask(p event.Payload) (string, bool) {
 func saysModel(p event.Payload) (string, bool) {
 	switch p := p.(type) {
 	case event.ModelRequested:
-		kind := p.Kind
-		if p.Limit != "" {
-			kind += " (" + p.Limit + ")"
-		}
-		return join(", ", join("/", p.Provider, p.Model), kind, fmt.Sprintf("attempt %d", p.Attempt)), true
+		return join(", ", join("/", p.Provider, p.Model), p.Kind+when(p.Limit, " (%s)"), fmt.Sprintf("attempt %d", p.Attempt)), true
 	case event.ModelDelta:
 		return fmt.Sprintf("%d bytes more after %d", len(p.Text), p.Offset), true
 	case event.ModelCompleted:
@@ -202,11 +170,7 @@ func saysModel(p event.Payload) (string, bool) {
 		for _, c := range p.Calls {
 			calls = append(calls, c.Name)
 		}
-		text := ""
-		if p.Text.Text != "" {
-			text = quote(p.Text.Text)
-		}
-		return join(", ", text, when(strings.Join(calls, " "), "calls %s"), some(len(p.Images), "picture"), unusual(p), tokens(p.Usage)), true
+		return join(", ", quoted(p.Text.Text), when(strings.Join(calls, " "), "calls %s"), some(len(p.Images), "picture"), unusual(p), tokens(p.Usage)), true
 	case event.ReasoningSummary:
 		return join(", ", quote(p.Text.Text), some(int(p.Tokens), "token")), true
 	case event.ModelFailed:
@@ -302,12 +266,7 @@ func saysTool(p event.Payload) (string, bool) {
 }
 
 // onceMore is why a person is asked about a call that was allowed.
-func onceMore(a *event.Again) string {
-	if a == nil {
-		return ""
-	}
-	return "once more (" + a.Code + "): " + a.Reason
-}
+func onceMore(a event.Again) string { return "once more (" + a.Code + "): " + a.Reason }
 
 // changedTo is what a call runs with in place of the model's arguments.
 func changedTo(p event.ToolArgs, n int) string {
@@ -334,7 +293,7 @@ func saysGate(p event.Payload) (string, bool) {
 	case event.PermissionEvaluated:
 		return fmt.Sprintf("%s %s by %s (%s, %s): %s; arguments %s", p.Decision, p.Tool, p.Rule, p.Tier, p.ReasonCode, p.Reason, p.ArgsHash.Short()), true
 	case event.PermissionRequested:
-		return join(", ", p.Tool, "arguments "+p.ArgsHash.Short(), "until "+clock(p.Until), onceMore(p.Again)), true
+		return join(", ", p.Tool, "arguments "+p.ArgsHash.Short(), "until "+clock(p.Until), ifSet(p.Again, onceMore)), true
 	case event.PermissionResolved:
 		return join(", ", p.Decision+" by "+p.By, p.Scope, when(p.Message, `"%s"`)), true
 	case event.ActionRequired:
