@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode"
@@ -116,17 +117,12 @@ func oddText(s string) string {
 				return "it isn't valid UTF-8 at byte " + strconv.Itoa(i)
 			}
 		case unicode.Is(unicode.Cc, c):
-			return "control character " + code(c) + " at byte " + strconv.Itoa(i)
+			return fmt.Sprintf("control character %U", c) + " at byte " + strconv.Itoa(i)
 		case unicode.In(c, unicode.Cf, unicode.Zl, unicode.Zp, unicode.Zs, unicode.Variation_Selector, unicode.Co, unicode.Other_Default_Ignorable_Code_Point), c == 0x2800:
-			return "invisible or misleading character " + code(c) + " at byte " + strconv.Itoa(i)
+			return fmt.Sprintf("invisible or misleading character %U", c) + " at byte " + strconv.Itoa(i)
 		}
 	}
 	return ""
-}
-
-func code(c rune) string {
-	s := strings.ToUpper(strconv.FormatInt(int64(c), 16))
-	return "U+" + strings.Repeat("0", max(0, 4-len(s))) + s
 }
 
 // ascii reports whether a text has only characters that look like no others.

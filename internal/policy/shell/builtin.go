@@ -119,7 +119,7 @@ func (s builtin) eval() outcome {
 		s.finish()
 		return outcome{}
 	}
-	if s.touched.touched() || len(list) == 0 {
+	if s.touches() || len(list) == 0 {
 		s.finish()
 	}
 	s.r.script(strings.Join(list, " "), s.r.dialect, s.sc, s.wrappedIn())
@@ -160,7 +160,7 @@ func (s builtin) prefix() outcome {
 	}
 	in := *s.sc
 	in.funcs = nil
-	out := s.r.run(words, &in, call{direct: s.name == "exec", in: s.call.in, paths: s.touched, wrapped: s.wrappedIn()})
+	out := s.r.run(words, &in, call{direct: s.name == "exec", in: s.call.in, paths: s.Command, wrapped: s.wrappedIn()})
 	s.sc.loose = in.loose
 	return out
 }
@@ -272,7 +272,7 @@ func (s *start) named(w word) {
 		s.raise(Unparsable, "a variable whose name "+clip(w.src)+" isn't plain may run commands or change what they mean")
 		return
 	}
-	s.r.variable(&s.touched, w.text, word{src: "what is read"}, s.sc, false)
+	s.r.variable(&s.Command, w.text, word{src: "what is read"}, s.sc, false)
 }
 
 // variableName reports whether a word is a plain name.
@@ -302,7 +302,7 @@ func (s builtin) declared() {
 			if !w.lit {
 				v = w.from(len(name) + 1)
 			}
-			s.r.variable(&s.touched, name, v, s.sc, s.name == "export")
+			s.r.variable(&s.Command, name, v, s.sc, s.name == "export")
 		}
 	}
 }
@@ -340,7 +340,7 @@ func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
 			if r.dialect != Bash && r.word(as.Value, sc).split {
 				s.raise(Unparsable, "some shells make several assignments of a value that isn't quoted")
 			}
-			r.assignment(as, sc, &s.touched, s.name == "export" || s.name == "declare" || s.name == "typeset")
+			r.assignment(as, sc, &s.Command, s.name == "export" || s.name == "declare" || s.name == "typeset")
 			continue
 		}
 		w := r.word(as.Value, sc)

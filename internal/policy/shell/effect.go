@@ -121,7 +121,7 @@ func (s *optionReader) codeEffect(letter byte, name string, w word) {
 // chdir takes an option that names the directory the program works in.
 func (s *optionReader) chdir(w word) {
 	in := s.sc.inner()
-	s.sc.through(&s.touched, w)
+	s.sc.through(&s.Command, w)
 	if w.lit {
 		in.dirs = in.dirs.to(w.text)
 	} else {

@@ -26,7 +26,7 @@ func (s *start) judge(p *program, words []word) {
 		s.raise(p.class, p.why)
 	}
 	s.operands(p.args, operands)
-	if p.class == WriteWorkspace && len(s.touched.writes) == 0 {
+	if p.class == WriteWorkspace && len(s.Writes) == 0 {
 		s.worksHere()
 	}
 }
@@ -96,11 +96,11 @@ func (s *start) operands(kind string, words []word) {
 	case "l":
 		s.names = true
 		for _, w := range rest { // names, not contents
-			s.sc.through(&s.touched, w)
+			s.sc.through(&s.Command, w)
 			if list, known := s.sc.places(w); known {
-				s.reads = append(s.reads, list...)
+				s.Reads = append(s.Reads, list...)
 			} else if !w.lit {
-				s.reads = append(s.reads, s.sc.folder(w)...)
+				s.Reads = append(s.Reads, s.sc.folder(w)...)
 			}
 		}
 	case "r":
@@ -163,11 +163,11 @@ func (s *start) pair(kind string, words []word) {
 	}
 }
 
-func (s *start) read(w word) { s.r.reads(&s.touched, w, s.sc) }
+func (s *start) read(w word) { s.r.reads(&s.Command, w, s.sc) }
 
-func (s *start) write(w word) { s.r.writes(&s.touched, w, s.sc) }
+func (s *start) write(w word) { s.r.writes(&s.Command, w, s.sc) }
 
-func (s *start) remove(w word) { s.r.removes(&s.touched, w, s.sc) }
+func (s *start) remove(w word) { s.r.removes(&s.Command, w, s.sc) }
 
 // host notes an address that is connected to.
 func (s *start) host(w word) {
@@ -176,7 +176,7 @@ func (s *start) host(w word) {
 		s.read(literal(file))
 	}
 	if h := hostOf(w.text); w.lit && h != "" {
-		s.hosts = append(s.hosts, h)
+		s.Hosts = append(s.Hosts, h)
 	}
 }
 

@@ -235,7 +235,7 @@ func (s *optionReader) strange(w word) {
 	switch {
 	case !s.t.any:
 		s.raise(Destructive, "option "+clip(w.src)+" isn't known")
-	case s.class == ReadOnly:
+	case s.Class == ReadOnly:
 		s.raise(WriteWorkspace, "option "+clip(w.src)+" isn't known")
 	}
 }

@@ -10,7 +10,7 @@ import (
 
 // reads notes that a word is read as a path. Reading is harmless but where keys
 // are kept and where reading alone does something.
-func (r *reader) reads(t *touched, w word, sc *scope) {
+func (r *reader) reads(t *Command, w word, sc *scope) {
 	t.raise(ReadOnly, "")
 	if w.lit && w.text == "-" {
 		return
@@ -34,7 +34,7 @@ func (r *reader) reads(t *touched, w word, sc *scope) {
 		return
 	}
 	for _, p := range names {
-		t.reads = append(t.reads, p)
+		t.Reads = append(t.Reads, p)
 		t.escapes(Secret(p))
 	}
 	if !known {
@@ -43,14 +43,14 @@ func (r *reader) reads(t *touched, w word, sc *scope) {
 }
 
 // writes notes that a word is written as a path.
-func (r *reader) writes(t *touched, w word, sc *scope) { r.changes(t, w, sc, WriteWorkspace, "") }
+func (r *reader) writes(t *Command, w word, sc *scope) { r.changes(t, w, sc, WriteWorkspace, "") }
 
 // removes notes that what a word names is removed or overwritten for good.
-func (r *reader) removes(t *touched, w word, sc *scope) {
+func (r *reader) removes(t *Command, w word, sc *scope) {
 	r.changes(t, w, sc, Destructive, "what it removes isn't kept")
 }
 
-func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
+func (r *reader) changes(t *Command, w word, sc *scope, c Class, why string) {
 	names, known := sc.places(w)
 	sc.through(t, w)
 	if !known || crosses(w.text) {
@@ -60,7 +60,7 @@ func (r *reader) changes(t *touched, w word, sc *scope, c Class, why string) {
 		if harmlessDevice(p) || strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/") {
 			continue
 		}
-		t.writes = append(t.writes, p)
+		t.Writes = append(t.Writes, p)
 		switch {
 		case r.o.Workspace == "" || !within(p, r.o.Workspace):
 			t.raise(EscapeAttempt, p+" is outside the workspace")
@@ -110,16 +110,16 @@ func (s *scope) folder(w word) []string {
 
 // through notes a path that goes up, as it is spelled. The system goes up from
 // where a link has led, and a text goes up from the link.
-func (s *scope) through(t *touched, w word) {
+func (s *scope) through(t *Command, w word) {
 	if !w.lit && !w.glob || !strings.Contains(w.text, "..") || !slices.Contains(strings.Split(w.text, "/"), "..") {
 		return
 	}
 	if strings.HasPrefix(w.text, "/") {
-		t.through = append(t.through, w.text)
+		t.Through = append(t.Through, w.text)
 		return
 	}
 	for _, d := range s.dirs.list {
-		t.through = append(t.through, d+"/"+w.text)
+		t.Through = append(t.Through, d+"/"+w.text)
 	}
 }
 

@@ -6,49 +6,49 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// touched is what a command reads and writes, and how strict that makes it.
-type touched struct {
-	class         Class
-	reason        string
-	reads, writes []string
-	through       []string
-	hosts         []string
-	unsure        bool // it reads unknown files
-	names         bool // it shows their names, not what is in them
+// touches reports whether a command does more than read its words.
+func (t *Command) touches() bool {
+	return t.Class != "" && t.Class != ReadOnly || len(t.Reads)+len(t.Writes)+len(t.Hosts) > 0
 }
 
-func (t *touched) touched() bool {
-	return t.class != "" && t.class != ReadOnly || len(t.reads)+len(t.writes)+len(t.hosts) > 0
+// record adds what a construct touches as a command, and reports whether there is any.
+func (r *reader) record(t Command, name string) bool {
+	if t.touches() {
+		r.add(t.called(name))
+	}
+	return t.touches()
 }
 
 // raise makes it at least as strict as c.
-func (t *touched) raise(c Class, reason string) {
-	if t.class == "" {
-		t.class = ReadOnly
+func (t *Command) raise(c Class, reason string) {
+	if t.Class == "" {
+		t.Class = ReadOnly
 	}
-	if c.Rank() > t.class.Rank() {
-		t.class, t.reason = c, reason
+	if c.Rank() > t.Class.Rank() {
+		t.Class, t.Reason = c, reason
 	}
 }
 
 // escapes makes it an attempt to escape, if there is a reason.
-func (t *touched) escapes(why string) {
+func (t *Command) escapes(why string) {
 	if why != "" {
 		t.raise(EscapeAttempt, why)
 	}
 }
 
-func (t *touched) command(name string) Command {
-	if t.class == "" {
-		t.class = ReadOnly
+// called is the command under a name.
+func (t *Command) called(name string) Command {
+	c := *t
+	if c.Name = name; c.Class == "" {
+		c.Class = ReadOnly
 	}
-	return Command{Name: name, Class: t.class, Reason: t.reason, Reads: t.reads, Writes: t.writes, Through: t.through, Hosts: t.hosts, unsure: t.unsure, names: t.names}
+	return c
 }
 
 // redirects judges the redirections of a statement and finds the text that it
 // reads, where that is written down.
-func (r *reader) redirects(list []*syntax.Redirect, sc *scope, in *input) touched {
-	var t touched
+func (r *reader) redirects(list []*syntax.Redirect, sc *scope, in *input) Command {
+	var t Command
 	for _, d := range list {
 		switch d.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
@@ -126,11 +126,11 @@ func descriptor(w word) bool {
 }
 
 // socket judges the names that bash itself makes connections of.
-func (r *reader) socket(t *touched, w word) {
+func (r *reader) socket(t *Command, w word) {
 	for _, p := range [...]string{"/dev/tcp/", "/dev/udp/"} {
 		if rest, ok := strings.CutPrefix(w.text, p); ok {
 			host, _, _ := strings.Cut(rest, "/")
-			t.hosts = append(t.hosts, host)
+			t.Hosts = append(t.Hosts, host)
 			t.raise(Network, "the shell connects to "+clip(w.src))
 		} else if !w.lit && !w.glob && strings.HasPrefix(p, w.text) {
 			t.raise(Network, "what "+clip(w.src)+" names may be a connection")

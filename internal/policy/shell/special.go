@@ -214,14 +214,14 @@ func links(s *start, p *program) {
 
 // interpreter judges a program that runs code.
 func interpreter(s *start, p *program) {
-	before := s.class
+	before := s.Class
 	operands := s.options(p, s.args)
 	switch {
-	case s.version && s.class == before && len(s.args) == 1, s.module:
-	case s.class == Unparsable:
+	case s.version && s.Class == before && len(s.args) == 1, s.module:
+	case s.Class == Unparsable:
 	case len(operands) > 0 && !(operands[0].lit && operands[0].text == "-"):
 		s.runsFile(operands[0])
-	case len(s.reads) > 0 && s.class != ReadOnly: // a file that an option has named
+	case len(s.Reads) > 0 && s.Class != ReadOnly: // a file that an option has named
 	default:
 		s.raise(Unparsable, "it runs what it reads, which only shows then")
 	}
@@ -310,7 +310,7 @@ func fetch(s *start, p *program) {
 	for _, w := range s.args {
 		here = here || w.lit && (oneOf(w.text, "--remote-name", "--remote-name-all") || strings.HasPrefix(w.text, "-") && !strings.HasPrefix(w.text, "--") && strings.Contains(w.text, "O"))
 	}
-	if here && !s.version && len(s.touched.writes) == 0 {
+	if here && !s.version && len(s.Writes) == 0 {
 		s.worksHere()
 	}
 }

@@ -11,13 +11,13 @@ import (
 type call struct {
 	direct  bool     // no shell is there: builtins and functions don't exist
 	in      input    // what it reads from
-	paths   touched  // what its redirections and assignments do
+	paths   Command  // what its redirections and assignments do
 	wrapped []string // the wrappers it was found in
 }
 
 // start is one program that is about to be started.
 type start struct {
-	touched
+	Command
 	r    *reader
 	sc   *scope
 	call call
@@ -50,7 +50,7 @@ type said struct {
 }
 
 // simple judges a simple command.
-func (r *reader) simple(c *syntax.CallExpr, sc *scope, in input, paths touched) outcome {
+func (r *reader) simple(c *syntax.CallExpr, sc *scope, in input, paths Command) outcome {
 	for _, as := range c.Assigns {
 		if as.Name != nil && as.Name.Value == "IFS" && len(c.Args) > 0 && c.Args[0].Lit() == "read" {
 			r.word(as.Value, sc) // it splits what is read, nothing else
@@ -68,9 +68,7 @@ func (r *reader) simple(c *syntax.CallExpr, sc *scope, in input, paths touched) 
 		words[i] = r.word(w, sc)
 	}
 	if len(words) == 0 {
-		if paths.touched() {
-			r.add(paths.command("assignment"))
-		} else {
+		if !r.record(paths, "assignment") {
 			r.raise(ReadOnly, "nothing but variables is set")
 		}
 		return stays(sc.dirs)
@@ -80,9 +78,9 @@ func (r *reader) simple(c *syntax.CallExpr, sc *scope, in input, paths touched) 
 
 // run judges words whose first is a command.
 func (r *reader) run(words []word, sc *scope, c call) outcome {
-	s := &start{touched: c.paths, r: r, sc: sc, call: c, name: words[0].src, args: words[1:]}
-	if s.class == "" {
-		s.class = ReadOnly
+	s := &start{Command: c.paths, r: r, sc: sc, call: c, name: words[0].src, args: words[1:]}
+	if s.Class == "" {
+		s.Class = ReadOnly
 	}
 	name := words[0].text
 	switch {
@@ -107,7 +105,7 @@ func (r *reader) run(words []word, sc *scope, c call) outcome {
 // raise makes the command at least as strict as c; one that is on record
 // already makes the whole so.
 func (s *start) raise(c Class, reason string) {
-	s.touched.raise(c, reason)
+	s.Command.raise(c, reason)
 	if s.recorded {
 		s.r.raise(c, s.name+": "+reason)
 	}
@@ -138,7 +136,7 @@ func (s *start) function() outcome {
 // finish records the command.
 func (s *start) finish() {
 	s.recorded = true
-	c := s.command(s.name)
+	c := s.called(s.name)
 	c.Wrapped, c.Astray = s.call.wrapped, s.sc.dirs.astray
 	if d := s.sc.dirs.list; len(d) > 1 || len(d) == 1 && d[0] != s.r.o.Dir {
 		c.Dirs = d
@@ -208,7 +206,7 @@ func (s *start) known() (string, bool) {
 // runsFile judges a program or script by where it lies.
 func (s *start) runsFile(w word) {
 	names, known := s.sc.places(w)
-	s.sc.through(&s.touched, w)
+	s.sc.through(&s.Command, w)
 	if !known {
 		s.raise(Unparsable, "it runs a file, and nobody can tell which")
 		return
@@ -217,7 +215,7 @@ func (s *start) runsFile(w word) {
 		if within(p, "/dev") || within(p, "/proc") {
 			s.raise(Unparsable, "it runs what "+p+" brings, which only shows then")
 		}
-		s.reads = append(s.reads, p)
+		s.Reads = append(s.Reads, p)
 		if why := Secret(p); why != "" {
 			s.raise(EscapeAttempt, why)
 		}

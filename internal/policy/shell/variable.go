@@ -36,7 +36,7 @@ func listed(list []string, name string) bool {
 }
 
 // assignment judges name=value; seen says that a program gets it.
-func (r *reader) assignment(as *syntax.Assign, sc *scope, t *touched, seen bool) {
+func (r *reader) assignment(as *syntax.Assign, sc *scope, t *Command, seen bool) {
 	if as.Index != nil && subscript(as.Index) == "" {
 		r.arithm(as.Index, sc)
 	}
@@ -66,7 +66,7 @@ func (s *scope) keeps(as *syntax.Assign) {
 
 // variable judges what setting a variable does; seen says that programs see it
 // even if they didn't before.
-func (r *reader) variable(t *touched, name string, value word, sc *scope, seen bool) {
+func (r *reader) variable(t *Command, name string, value word, sc *scope, seen bool) {
 	if value.lit && value.text != "" && value.text[0] == '/' {
 		t.escapes(Secret(path.Clean(value.text)))
 	}
@@ -95,7 +95,7 @@ func (r *reader) variable(t *touched, name string, value word, sc *scope, seen b
 }
 
 // commandIn judges a variable whose value programs run.
-func (r *reader) commandIn(t *touched, name string, value word, sc *scope) {
+func (r *reader) commandIn(t *Command, name string, value word, sc *scope) {
 	switch {
 	case !value.lit:
 		t.raise(Unparsable, name+" is run, and its value only shows then")

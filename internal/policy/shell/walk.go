@@ -88,9 +88,7 @@ func (r *reader) stmt(s *syntax.Stmt, sc *scope, in input) outcome {
 	}
 	paths := r.redirects(s.Redirs, sc, &in)
 	if s.Cmd == nil {
-		if paths.touched() {
-			r.add(paths.command("redirection"))
-		}
+		r.record(paths, "redirection")
 		return stays(sc.dirs)
 	}
 	if s.Background {
@@ -106,13 +104,11 @@ func (r *reader) stmt(s *syntax.Stmt, sc *scope, in input) outcome {
 
 // command judges what a statement runs. What its redirections touch belongs to
 // the command itself where there is one, else to the construct.
-func (r *reader) command(c syntax.Command, sc *scope, in input, paths touched) outcome {
+func (r *reader) command(c syntax.Command, sc *scope, in input, paths Command) outcome {
 	if call, ok := c.(*syntax.CallExpr); ok {
 		return r.simple(call, sc, in, paths)
 	}
-	if paths.touched() {
-		r.add(paths.command("redirection"))
-	}
+	r.record(paths, "redirection")
 	switch c := c.(type) {
 	case *syntax.BinaryCmd:
 		return r.binary(c, sc)
@@ -180,11 +176,10 @@ func (r *reader) compound(c syntax.Command, sc *scope) outcome {
 			for _, w := range l.Items {
 				r.word(w, sc)
 			}
-			var t touched
+			var t Command
 			sc.counts(l.Name.Value)
-			if r.variable(&t, l.Name.Value, word{src: "…"}, sc, false); t.touched() {
-				r.add(t.command("for"))
-			}
+			r.variable(&t, l.Name.Value, word{src: "…"}, sc, false)
+			r.record(t, "for")
 		case *syntax.CStyleLoop:
 			r.arithm(l.Init, sc)
 			r.arithm(l.Cond, sc)

@@ -69,7 +69,7 @@ func (s wrapper) certain(words []word) {
 
 // inner is how a command inside this one is reached.
 func (s wrapper) inner() call {
-	return call{direct: true, in: s.call.in, paths: s.touched, wrapped: s.wrappedIn()}
+	return call{direct: true, in: s.call.in, paths: s.Command, wrapped: s.wrappedIn()}
 }
 
 // replaced makes words open in which a mark stands for what isn't known.
@@ -106,7 +106,7 @@ func (s wrapper) environment(words []word) []word {
 		if !words[0].lit {
 			v = words[0].from(len(name) + 1)
 		}
-		s.r.variable(&s.touched, name, v, s.sc, true)
+		s.r.variable(&s.Command, name, v, s.sc, true)
 		words = words[1:]
 	}
 	return words
@@ -180,7 +180,7 @@ func (s wrapper) code(src string) {
 
 // finishTouched records a wrapper of its own only if it does something itself.
 func (s *start) finishTouched() {
-	if s.touched.touched() {
+	if s.touches() {
 		s.finish()
 	}
 }
