@@ -44,7 +44,7 @@ var layers = map[string]layer{
 	"internal/policy/shell":        {floor: 1, own: []string{"internal/lib/match", "internal/workspace/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
 	"internal/policy":              {floor: 2, own: []string{".", "internal/lib/match", "internal/workspace/protected", "internal/policy/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
 	"internal/core/simulate":       {floor: 4, own: []string{".", "event", "internal/core/thread", "internal/lib/match", "internal/policy"}, deny: impure},
-	"internal/policy/symlinks":     {floor: 3, own: []string{".", "internal/policy"}, modules: []string{"golang.org/x/sys/unix"}},
+	"internal/policy/symlinks":     {floor: 3, own: []string{".", "internal/policy"}},
 	"internal/hook":                {floor: 3, own: []string{"internal/lib/netdial", "internal/policy", "internal/process"}},
 	"internal/policy/convert":      {floor: 3, own: []string{".", "internal/lib/match", "internal/policy", "internal/policy/shell"}, modules: []string{"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable"}, deny: impure},
 	"internal/config":              {floor: 4, own: []string{".", "event", "internal/config/manifest", "internal/config/rulefile", "internal/config/template", "internal/lib/files", "internal/lib/match", "internal/lib/netdial", "internal/model/catalog", "internal/policy", "internal/process", "internal/secret", "internal/secret/vault", "internal/store", "internal/tool", "internal/tool/file"}},

@@ -52,9 +52,6 @@ func Of(t belay.ToolSpec, args json.RawMessage, paths []string, at policy.Place)
 // secret are named too, whether they are links or not.
 func Look(workspace string, paths []string, patterns, bare bool) (out []policy.Link) {
 	l := looker{seen: map[string]string{}}
-	if len(paths) > 0 && !strings.ContainsAny(paths[0], "*?[") {
-		l.plain(paths[0]) // before the workspace: what lies on its way is plain, too
-	}
 	home, err := l.real(workspace)
 	if err != nil {
 		home = workspace
@@ -108,23 +105,6 @@ type end struct {
 type looker struct {
 	seen    map[string]string // path without links → where the link there leads; empty: it is none
 	entries int
-	without string // a path that has no links
-}
-
-// plain reports whether a path is there and has no links, by one question to a
-// system that answers it. False is no answer.
-func (l *looker) plain(p string) bool {
-	if !path.IsAbs(p) || path.Clean(p) != p {
-		return false
-	}
-	if p == l.without || strings.HasPrefix(l.without, p+"/") {
-		return true
-	}
-	if !withoutLinks(p) {
-		return false
-	}
-	l.without = p
-	return true
 }
 
 var (
@@ -135,9 +115,6 @@ var (
 // real is where a path leads, without links. What isn't there, or can't be seen,
 // is no link.
 func (l *looker) real(p string) (string, error) {
-	if l.plain(p) {
-		return p, nil
-	}
 	at, todo, links := "/", strings.Split(p, "/"), 0
 	for len(todo) > 0 {
 		part := todo[0]
