@@ -185,15 +185,11 @@ func (d claude) bash(s *source, spec string) {
 	case strings.Contains(line, "*"):
 		d.glob(s, line, begins)
 	default:
-		if words, plain := plainWords(line); s.says == policy.Allow && (!plain || strings.Contains(words[0], "/") || d.hidden(words[0])) {
-			d.allowPrefix(s, words, plain, !begins)
+		if why := d.prefix(s, line, !begins, begins); why != "" {
+			d.drop(s, why)
 			return
 		}
-		n := len(s.ids)
-		d.prefix(s, line, !begins, begins)
-		if len(s.ids) > n {
-			d.done(s)
-		}
+		d.done(s)
 	}
 }
 

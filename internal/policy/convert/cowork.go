@@ -268,15 +268,8 @@ func (d cowork) paths(r *coworkRule, m *policy.Match, patterns []*node) bool {
 		return true
 	}
 	for _, re := range inside {
-		in := *m
-		in.Path = &policy.PathMatch{Where: "inside", Access: m.Path.Access}
-		in.If = `paths.exists(p, (workspace + '/' + p).matches(r'` + strings.ReplaceAll(re, "'", `\x27`) + `'))`
-		if len(in.If) > 1900 {
-			d.drop(&r.source, "its pattern is too long")
+		if !d.within(&r.source, *m, re, m.Path.Where == "outside") {
 			return false
-		}
-		if m.Path.Where != "outside" {
-			d.add(&r.source, in, nil, nil)
 		}
 	}
 	return true

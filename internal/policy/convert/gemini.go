@@ -351,11 +351,13 @@ func (d gemini) prefixes(r *geminiSource) {
 	var left []string
 	before := len(r.ids)
 	for _, p := range r.prefixes {
-		if words, plain := plainWords(p); r.says == policy.Allow && (!plain || strings.Contains(words[0], "/") || d.hidden(words[0])) {
+		switch why := d.prefix(&r.source, p, false, false); {
+		case why == "":
+		case r.says == policy.Allow:
 			left = append(left, p)
-			continue
+		default:
+			d.drop(&r.source, why)
 		}
-		d.prefix(&r.source, p, false, false)
 	}
 	if len(left) > 0 && len(r.ids) == before {
 		d.drop(&r.source, "no program of these words can be allowed: "+strings.Join(left, ", "))

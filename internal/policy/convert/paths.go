@@ -131,15 +131,28 @@ func (d *draft) over(s *source, tools []string, access string, f files, commands
 	}
 	d.add(s, m, match, nil)
 	if f.inside != "" {
-		in := policy.Match{Tool: tools, Path: &policy.PathMatch{Where: "inside", Access: access}, If: `paths.exists(p, (workspace + '/' + p).matches(r'` + strings.ReplaceAll(f.inside, "'", `\x27`) + `'))`}
-		if len(in.If) > 1900 {
-			d.drop(s, "its pattern is too long")
+		if !d.within(s, m, f.inside, false) {
 			return
 		}
-		d.add(s, in, nil, nil)
 		s.why = append(s.why, "a path that climbs out of the workspace with .. counts as one of them")
 	}
 	d.done(s)
+}
+
+// within carries a rule over files of a workspace that a regular expression over absolute
+// paths finds, unless they only need to be found. false says that it was named as not
+// carried over.
+func (d *draft) within(s *source, m policy.Match, re string, found bool) bool {
+	m.Path = &policy.PathMatch{Where: "inside", Access: m.Path.Access}
+	m.If = `paths.exists(p, (workspace + '/' + p).matches(r'` + strings.ReplaceAll(re, "'", `\x27`) + `'))`
+	if len(m.If) > 1900 {
+		d.drop(s, "its pattern is too long")
+		return false
+	}
+	if !found {
+		d.add(s, m, nil, nil)
+	}
+	return true
 }
 
 // samplePath is a path that fits a glob.

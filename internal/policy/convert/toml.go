@@ -13,6 +13,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // readTOML reads a file as JSON is read: names count as they are spelled, and
@@ -115,53 +116,23 @@ func tomlLines(content []byte) (lines map[string]int, deep int) {
 	return lines, 0
 }
 
+// tomlSigns are what nests in TOML, and texts and comments, in which nothing does.
+var tomlSigns = match.Lazy(`#[^\n]*|"""(?s:\\.|[^\\])*?"""|'''(?s:.)*?'''|"(?:\\.|[^"\\\n])*"|'[^'\n]*'|[][{}]`)
+
 // tooDeep is the line on which brackets are nested too deep, or 0. The parser
 // calls itself for each.
 func tooDeep(content []byte) int {
-	depth, line := 0, 1
-	for i := 0; i < len(content); i++ {
-		switch c := content[i]; c {
-		case '\n':
-			line++
-		case '#':
-			for i+1 < len(content) && content[i+1] != '\n' {
-				i++
-			}
-		case '"', '\'':
-			end := quotedEnd(content, i)
-			line += bytes.Count(content[i:end], []byte("\n"))
-			i = end - 1
+	depth := 0
+	for _, at := range tomlSigns.Get().FindAllIndex(content, -1) {
+		switch content[at[0]] {
 		case '[', '{':
 			depth++
 		case ']', '}':
 			depth--
 		}
 		if depth > maxNesting {
-			return line
+			return 1 + bytes.Count(content[:at[0]], []byte("\n"))
 		}
 	}
 	return 0
-}
-
-// quotedEnd is where a TOML text ends that begins at i.
-func quotedEnd(content []byte, i int) int {
-	quote := content[i : i+1]
-	if triple := bytes.Repeat(quote, 3); bytes.HasPrefix(content[i:], triple) {
-		for j := i + 3; j < len(content); j++ {
-			if content[j] == '\\' && quote[0] == '"' {
-				j++
-			} else if bytes.HasPrefix(content[j:], triple) {
-				return j + 3
-			}
-		}
-		return len(content)
-	}
-	for j := i + 1; j < len(content) && content[j] != '\n'; j++ {
-		if content[j] == '\\' && quote[0] == '"' {
-			j++
-		} else if content[j] == quote[0] {
-			return j + 1
-		}
-	}
-	return i + 1
 }

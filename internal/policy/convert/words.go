@@ -59,17 +59,15 @@ func spaced(s string) string {
 	return strings.Join(words, `["']?\s+["']?`)
 }
 
-// prefix carries a rule over commands that begin with some words. whole says
-// that nothing may follow them, open that the last word may go on.
-func (d *draft) prefix(s *source, line string, whole, open bool) {
+// prefix carries a rule over commands that begin with some words, or returns why it
+// can't. whole says that nothing may follow them, open that the last word may go on.
+func (d *draft) prefix(s *source, line string, whole, open bool) (why string) {
 	words, plain := plainWords(line)
-	if s.says == policy.Allow {
-		d.allowPrefix(s, words, plain, whole)
-		return
-	}
-	if len(words) == 0 {
-		d.drop(s, "it names no command")
-		return
+	switch {
+	case s.says == policy.Allow:
+		return d.allowPrefix(s, words, plain, whole)
+	case len(words) == 0:
+		return "it names no command"
 	}
 	tail := end
 	if open {
@@ -98,19 +96,17 @@ func (d *draft) prefix(s *source, line string, whole, open bool) {
 	if plain && d.hidden(words[0]) {
 		d.add(s, policy.Match{Tool: exec, Args: []policy.ArgMatch{{Path: "argv.0", Matches: `(^|/)` + regexp.QuoteMeta(base(words[0])) + `$`}}}, nil, nil)
 	}
+	return ""
 }
 
-func (d *draft) allowPrefix(s *source, words []string, plain, whole bool) {
+func (d *draft) allowPrefix(s *source, words []string, plain, whole bool) (why string) {
 	switch {
 	case !plain:
-		d.drop(s, "its words mean more to a shell than they say")
-		return
+		return "its words mean more to a shell than they say"
 	case strings.Contains(words[0], "/"):
-		d.drop(s, "a program is allowed by its name, not by a path that the workspace could fill")
-		return
+		return "a program is allowed by its name, not by a path that the workspace could fill"
 	case d.hidden(words[0]):
-		d.drop(s, words[0]+" runs other programs, which are judged themselves")
-		return
+		return words[0] + " runs other programs, which are judged themselves"
 	}
 	line := strings.Join(words, " ")
 	m := &policy.CommandMatch{Program: words[:1], Prefix: words[1:]}
@@ -125,6 +121,7 @@ func (d *draft) allowPrefix(s *source, words []string, plain, whole bool) {
 		s.why = append(s.why, "the command is "+string(c)+", which an allow doesn't cover")
 	}
 	d.add(s, policy.Match{Tool: exec, Command: m, If: asWritten}, match, not)
+	return ""
 }
 
 var (
