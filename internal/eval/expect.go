@@ -13,6 +13,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
 // Expectation is one expected result of a scenario. Check returns what was
@@ -60,11 +61,11 @@ func (r *reader) expect(at []any, f expectFile, s *Scenario) (found Expectation)
 			continue
 		}
 		e := v.Interface().(written)
-		e.read(r, under(at, field.Tag.Get("yaml")), s)
+		e.read(r, strictyaml.Under(at, field.Tag.Get("yaml")), s)
 		found, n = e, n+1
 	}
 	if n != 1 {
-		r.fail(at, "an expectation is about one thing, not %d", n).WithHint("write each as an element of its own; %s", reference)
+		r.Fail(at, "an expectation is about one thing, not %d", n).WithHint("write each as an element of its own; %s", reference)
 	}
 	return found
 }
@@ -79,14 +80,14 @@ func outcomes() []string {
 
 func (r *reader) oneOf(at []any, v string, allowed ...string) {
 	if !slices.Contains(allowed, v) {
-		r.fail(at, "%q is none of %s", v, strings.Join(allowed, ", "))
+		r.Fail(at, "%q is none of %s", v, strings.Join(allowed, ", "))
 	}
 }
 
 // text refuses what is empty.
 func (r *reader) text(at []any, v string) {
 	if v == "" {
-		r.fail(at, "something is missing here").WithHint("%s", reference)
+		r.Fail(at, "something is missing here")
 	}
 }
 
@@ -109,11 +110,9 @@ type Text struct {
 }
 
 func (t *Text) read(r *reader, at []any, _ *Scenario) {
-	if _, err := regexp.Compile("(?m)" + t.Matches); err != nil {
-		r.fail(under(at, "matches"), "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
-	}
+	r.Pattern(strictyaml.Under(at, "matches"), t.Matches)
 	if *t == (Text{}) {
-		r.fail(at, "it can't fail").WithHint("write one of equals, contains, lacks and matches")
+		r.Fail(at, "it can't fail").WithHint("write one of equals, contains, lacks and matches")
 	}
 }
 
@@ -177,13 +176,13 @@ func (b *Bound) read(r *reader, at []any, _ *Scenario) {
 	least, most := b.limits()
 	switch {
 	case *b == Bound{}:
-		r.fail(at, "it can't fail").WithHint("write count, least or most")
+		r.Fail(at, "it can't fail").WithHint("write count, least or most")
 	case b.Count != nil && (b.Least != nil || b.Most != nil):
-		r.fail(at, "count says all that least and most could")
+		r.Fail(at, "count says all that least and most could")
 	case b.Least != nil && least < 1:
-		r.fail(at, "least %d can't fail", least)
+		r.Fail(at, "least %d can't fail", least)
 	case b.Most != nil && most < 0 || most >= 0 && most < least || least < 0:
-		r.fail(at, "no number is at least %d and at most %d", least, most)
+		r.Fail(at, "no number is at least %d and at most %d", least, most)
 	}
 }
 
@@ -218,7 +217,7 @@ type took struct {
 
 func (e *took) read(r *reader, at []any, _ *Scenario) {
 	if e.least, e.most = r.duration(at, e.Least), r.duration(at, e.Most); e.least+e.most == 0 {
-		r.fail(at, "it can't fail").WithHint("write most: 5s")
+		r.Fail(at, "it can't fail").WithHint("write most: 5s")
 	}
 }
 

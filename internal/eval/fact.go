@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
 // Fact is a condition on facts: a type, and values that the payload must have.
@@ -20,13 +21,13 @@ type Fact struct {
 func (r *reader) fact(at []any, f Fact) Fact {
 	switch {
 	case f.Type == "":
-		r.fail(at, "a fact has a type").WithHint("write fact: turn.completed; docs/events.md lists the types")
+		r.Fail(at, "a fact has a type").WithHint("write fact: turn.completed; docs/events.md lists the types")
 	case !knownFact(f.Type):
-		r.fail(under(at, "fact"), "there is no fact %q", f.Type).WithHint("docs/events.md lists the types")
+		r.Fail(strictyaml.Under(at, "fact"), "there is no fact %q", f.Type).WithHint("docs/events.md lists the types")
 	}
 	where, ok := plain(f.Where).(map[string]any)
 	if !ok {
-		r.fail(under(at, "where"), "it has no JSON form")
+		r.Fail(strictyaml.Under(at, "where"), "it has no JSON form")
 	}
 	return Fact{f.Type, where}
 }
@@ -105,6 +106,3 @@ func (f Fact) String() string {
 	}
 	return f.Type + " with " + strings.Join(parts, ", ")
 }
-
-// under is the path of a field.
-func under(at []any, field ...any) []any { return append(slices.Clone(at), field...) }

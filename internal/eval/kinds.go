@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
 // Outcome is how the last turn must have ended.
@@ -71,7 +72,7 @@ type exits []int
 
 func (e *exits) read(r *reader, at []any, s *Scenario) {
 	if want := 1 + len(s.Then); len(*e) != want {
-		r.fail(at, "there are %d commands, so there are %d exit codes", want, want)
+		r.Fail(at, "there are %d commands, so there are %d exit codes", want, want)
 	}
 }
 
@@ -112,14 +113,14 @@ type File struct {
 }
 
 func (e *File) read(r *reader, at []any, s *Scenario) {
-	r.filePath(under(at, "path"), e.Path)
+	r.filePath(strictyaml.Under(at, "path"), e.Path)
 	if count(e.Absent, e.Unchanged, e.Text != Text{}) != 1 {
-		r.fail(at, "a file is absent, unchanged, or has a content").WithHint("write one of absent: true, unchanged: true, equals, contains, lacks and matches")
+		r.Fail(at, "a file is absent, unchanged, or has a content").WithHint("write one of absent: true, unchanged: true, equals, contains, lacks and matches")
 		return
 	}
 	switch was, ok := s.Files[e.Path]; {
 	case e.Unchanged && !ok:
-		r.fail(under(at, "path"), "%s isn't among the files of the setup, so it can't be unchanged", e.Path)
+		r.Fail(strictyaml.Under(at, "path"), "%s isn't among the files of the setup, so it can't be unchanged", e.Path)
 	case e.Unchanged:
 		e.Equals = &was
 	case !e.Absent:
@@ -169,10 +170,10 @@ type Called struct {
 }
 
 func (e *Called) read(r *reader, at []any, _ *Scenario) {
-	r.text(under(at, "tool"), e.Tool)
+	r.text(strictyaml.Under(at, "tool"), e.Tool)
 	e.Args, _ = plain(e.Args).(map[string]any)
 	if e.Times != nil && *e.Times < 0 {
-		r.fail(under(at, "times"), "%d is no number from 0", *e.Times)
+		r.Fail(strictyaml.Under(at, "times"), "%d is no number from 0", *e.Times)
 	}
 }
 
@@ -236,7 +237,9 @@ type FailedCall struct {
 	First   bool   `yaml:"-"`       // it must be the first of the tool's calls that didn't go well
 }
 
-func (e *FailedCall) read(r *reader, at []any, _ *Scenario) { r.text(under(at, "tool"), e.Tool) }
+func (e *FailedCall) read(r *reader, at []any, _ *Scenario) {
+	r.text(strictyaml.Under(at, "tool"), e.Tool)
+}
 
 func (e FailedCall) holds(p *event.Problem) bool {
 	return p != nil && (e.Class == "" || e.Class == p.Class) && (e.Code == "" || e.Code == p.Code) && strings.Contains(p.Message, e.Message)
@@ -379,10 +382,10 @@ type order []Fact
 
 func (e *order) read(r *reader, at []any, _ *Scenario) {
 	for i, f := range *e {
-		(*e)[i] = r.fact(under(at, i), f)
+		(*e)[i] = r.fact(strictyaml.Under(at, i), f)
 	}
 	if len(*e) == 0 {
-		r.fail(at, "an order of nothing can't fail")
+		r.Fail(at, "an order of nothing can't fail")
 	}
 }
 

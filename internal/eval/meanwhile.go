@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -54,49 +55,49 @@ func (r *reader) meanwhile(s *Scenario, answers []Answer, others []Meanwhile) {
 
 func (r *reader) moment(at []any, m *Meanwhile) {
 	if (m.After == nil) == (m.Before == nil) {
-		r.fail(at, "it happens after a fact or before one").WithHint("write after: {fact: tool.started}")
+		r.Fail(at, "it happens after a fact or before one").WithHint("write after: {fact: tool.started}")
 	}
 	if m.After != nil {
-		*m.After = r.fact(under(at, "after"), *m.After)
+		*m.After = r.fact(strictyaml.Under(at, "after"), *m.After)
 	}
 	if m.Before != nil {
-		*m.Before = r.fact(under(at, "before"), *m.Before)
+		*m.Before = r.fact(strictyaml.Under(at, "before"), *m.Before)
 	}
 	if m.Nth < 0 {
-		r.fail(under(at, "nth"), "%d is no number from 1", m.Nth)
+		r.Fail(strictyaml.Under(at, "nth"), "%d is no number from 1", m.Nth)
 	}
 	m.Nth = max(m.Nth, 1)
 	if m.Answer != nil {
-		r.answer(under(at, "answer"), m.Answer)
+		r.answer(strictyaml.Under(at, "answer"), m.Answer)
 		if m.After == nil || m.After.Type != askFact {
-			r.fail(under(at, "answer"), "an answer comes after %s", askFact)
+			r.Fail(strictyaml.Under(at, "answer"), "an answer comes after %s", askFact)
 		}
 	}
 	for p := range m.Write {
-		r.filePath(under(at, "write", p), p)
+		r.filePath(strictyaml.Under(at, "write", p), p)
 	}
 	for i, p := range m.Remove {
-		r.filePath(under(at, "remove", i), p)
+		r.filePath(strictyaml.Under(at, "remove", i), p)
 	}
 	if len(m.Write) == 0 && len(m.Remove) == 0 && m.Answer == nil && !m.Interrupt && !m.Crash {
-		r.fail(at, "nothing happens").WithHint("write one of write, remove, answer, interrupt and crash")
+		r.Fail(at, "nothing happens").WithHint("write one of write, remove, answer, interrupt and crash")
 	}
 }
 
 func (r *reader) filePath(at []any, p string) {
 	if !inside(p) {
-		r.fail(at, "%q is no path of a file below the workspace", p).WithHint("write it relative to the workspace and without ..")
+		r.Fail(at, "%q is no path of a file below the workspace", p).WithHint("write it relative to the workspace and without ..")
 	}
 }
 
 func (r *reader) answer(at []any, a *Answer) {
 	switch {
 	case count(a.Allow, a.Deny != nil, a.Answer != "") != 1:
-		r.fail(at, "an answer is one of allow, deny and answer").WithHint("write {allow: true}, {deny: WHY} or {answer: TEXT}")
+		r.Fail(at, "an answer is one of allow, deny and answer").WithHint("write {allow: true}, {deny: WHY} or {answer: TEXT}")
 	case a.Session && !a.Allow:
-		r.fail(at, "only allow can be for the session")
+		r.Fail(at, "only allow can be for the session")
 	case a.By != "" && belay.CheckID("user", a.By) != nil:
-		r.fail(under(at, "by"), "%q is no name of a person", a.By)
+		r.Fail(strictyaml.Under(at, "by"), "%q is no name of a person", a.By)
 	}
 }
 

@@ -50,7 +50,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 	}
 	var all []*Scenario
 	for _, doc := range docs {
-		r := reader{Text: t, root: doc}
+		r := reader{strictyaml.Reader{Text: t, Root: doc}}
 		s, err := r.scenario()
 		if err != nil {
 			return nil, err
@@ -61,20 +61,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 }
 
 // reader reads one scenario; the first mistake stops it.
-type reader struct {
-	strictyaml.Text
-	root ast.Node
-	err  *belay.Error
-}
-
-// fail keeps the first mistake.
-func (r *reader) fail(at []any, format string, args ...any) *belay.Error {
-	err := r.ErrorAt(r.root, at, format, args...).WithHint("%s", reference)
-	if r.err == nil {
-		r.err = err
-	}
-	return err
-}
+type reader struct{ strictyaml.Reader }
 
 // isID reports whether a text can be an id: it is used in names of files and
 // tests.
@@ -89,24 +76,24 @@ func isID(s string) bool {
 }
 
 func (r *reader) scenario() (*Scenario, error) {
-	if _, ok := r.root.(*ast.MappingNode); !ok {
-		return nil, r.fail(nil, "a scenario is an object")
+	if _, ok := r.Root.(*ast.MappingNode); !ok {
+		return nil, r.Fail(nil, "a scenario is an object")
 	}
 	var f scenarioFile
-	if err := r.Decode(r.root, &f); err != nil {
+	if err := r.Decode(r.Root, &f); err != nil {
 		return nil, err
 	}
-	s := &Scenario{File: r.Name, Line: strictyaml.Line(r.root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
+	s := &Scenario{File: r.Name, Line: strictyaml.Line(r.Root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
 		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands, Settings: f.Settings, Then: f.Then}
 	switch {
 	case !isID(f.ID):
-		r.fail([]any{"id"}, "a scenario needs an id of letters, digits, dots, - and _").WithHint("write id: NAME")
+		r.Fail([]any{"id"}, "a scenario needs an id of letters, digits, dots, - and _").WithHint("write id: NAME")
 	case f.Category == "":
-		r.fail([]any{"category"}, "a scenario needs a category").WithHint("write category: NAME; results are counted by it")
+		r.Fail([]any{"category"}, "a scenario needs a category").WithHint("write category: NAME; results are counted by it")
 	case s.Prompt == "":
-		r.fail([]any{"prompt"}, "a scenario needs a prompt").WithHint("write prompt: TEXT")
+		r.Fail([]any{"prompt"}, "a scenario needs a prompt").WithHint("write prompt: TEXT")
 	case len(f.Expect) == 0:
-		r.fail([]any{"expect"}, "a scenario that expects nothing can't fail").WithHint("write expect: with the expected results; %s", reference)
+		r.Fail([]any{"expect"}, "a scenario that expects nothing can't fail").WithHint("write expect: with the expected results; %s", reference)
 	}
 	r.setup(f.Setup)
 	r.settings([]any{"settings"}, f.Settings)
@@ -125,8 +112,8 @@ func (r *reader) scenario() (*Scenario, error) {
 	if err := r.script(s, f); err != nil {
 		return nil, err
 	}
-	if r.err != nil {
-		return nil, r.err
+	if r.Err != nil {
+		return nil, r.Err
 	}
 	return s, nil
 }
@@ -134,13 +121,13 @@ func (r *reader) scenario() (*Scenario, error) {
 // script checks the model's side where it stands, so that mistakes have their
 // place, and keeps it as a file of its own.
 func (r *reader) script(s *Scenario, f scenarioFile) error {
-	part := strictyaml.At(r.root, "script")
+	part := strictyaml.At(r.Root, "script")
 	if part == nil {
-		r.fail([]any{"script"}, "a scenario needs a script").WithHint("write script: with steps; docs/scripted.md describes them")
+		r.Fail([]any{"script"}, "a scenario needs a script").WithHint("write script: with steps; docs/scripted.md describes them")
 		return nil
 	}
-	if r.err != nil {
-		return r.err
+	if r.Err != nil {
+		return r.Err
 	}
 	if _, err := scripted.Read(r.Name, part); err != nil {
 		return err
@@ -156,7 +143,7 @@ func (r *reader) json(at []any, v map[string]any) []byte {
 	}
 	b, err := json.Marshal(v)
 	if err != nil {
-		r.fail(at, "it has no JSON form: %v", err)
+		r.Fail(at, "it has no JSON form: %v", err)
 	}
 	return b
 }
@@ -167,7 +154,7 @@ func (r *reader) setup(f setupFile) {
 	}
 	for i, argv := range f.Commands {
 		if len(argv) == 0 || argv[0] == "" {
-			r.fail([]any{"setup", "commands", i}, "a command is a list that begins with a program").WithHint("write [git, init]; for a shell [sh, -c, TEXT]")
+			r.Fail([]any{"setup", "commands", i}, "a command is a list that begins with a program").WithHint("write [git, init]; for a shell [sh, -c, TEXT]")
 		}
 	}
 }
@@ -180,7 +167,7 @@ func inside(p string) bool {
 func (r *reader) settings(at []any, s Settings) {
 	for i, flag := range s.Flags {
 		if !strings.HasPrefix(flag, "--") {
-			r.fail(under(at, "flags", i), "%q is no flag", flag).WithHint("write it with its value: --title=TEXT")
+			r.Fail(strictyaml.Under(at, "flags", i), "%q is no flag", flag).WithHint("write it with its value: --title=TEXT")
 		}
 	}
 }
@@ -189,20 +176,13 @@ func (r *reader) then(at []any, t *Then) {
 	t.Prompt = strings.TrimSpace(t.Prompt)
 	r.settings(at, t.Settings)
 	if count(t.Prompt != "", t.Resume, len(t.Belay) > 0) != 1 {
-		r.fail(at, "what follows is one of prompt, resume and belay").WithHint("write resume: true, prompt: TEXT or belay: [verify]")
+		r.Fail(at, "what follows is one of prompt, resume and belay").WithHint("write resume: true, prompt: TEXT or belay: [verify]")
 	}
 	if t.Settings.OutputSchema != nil {
-		r.fail(under(at, "settings"), "an output schema is set for the first run")
+		r.Fail(strictyaml.Under(at, "settings"), "an output schema is set for the first run")
 	}
 }
 
 func (r *reader) duration(at []any, text string) time.Duration {
-	if text == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d <= 0 || d > time.Hour {
-		r.fail(at, "%q is no duration between 0 and 1h", text).WithHint("write a number with a unit, as in 250ms or 2s")
-	}
-	return d
+	return r.Duration(at, text, 1, time.Hour)
 }

@@ -17,7 +17,7 @@ type syntax string
 func (e *syntax) read(r *reader, at []any, _ *Scenario) {
 	r.filePath(at, string(*e))
 	if !canParse(string(*e)) {
-		r.fail(at, "there is no parser for %s", *e).WithHint("known are .go and .json")
+		r.Fail(at, "there is no parser for %s", *e).WithHint("known are .go and .json")
 	}
 }
 

@@ -7,30 +7,31 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/secret"
 )
 
 // templates reads argv, stdin and recover.
 func (r *reader) templates(c *Command) (err error) {
-	if c.Argv, err = r.template(r.f.Argv, "argv"); err != nil {
+	if c.Argv, err = r.template(r.f.Argv, []any{"argv"}); err != nil {
 		return err
 	}
-	if c.Stdin, err = r.text(r.f.Stdin, true, "stdin"); err != nil {
+	if c.Stdin, err = r.text(r.f.Stdin, true, []any{"stdin"}); err != nil {
 		return err
 	}
 	if r.f.Recover != nil {
-		c.Recover, err = r.template(r.f.Recover.Argv, "recover", "argv")
+		c.Recover, err = r.template(r.f.Recover.Argv, []any{"recover", "argv"})
 	}
 	return err
 }
 
-func (r *reader) template(list []any, at ...any) (t Template, err error) {
+func (r *reader) template(list []any, at []any) (t Template, err error) {
 	if len(list) == 0 {
-		return nil, r.bad("%s is empty: there is nothing to run", at[len(at)-1]).in(at...).fix("argv: [program, argument, \"{name}\"]")
+		return nil, r.Fail(at, "%s is empty: there is nothing to run", at[len(at)-1]).WithHint("argv: [program, argument, \"{name}\"]")
 	}
 	guarded := false
 	for i, x := range list {
-		e, err := r.element(x, append(slices.Clone(at), i)...)
+		e, err := r.element(x, strictyaml.Under(at, i))
 		if err != nil {
 			return nil, err
 		}
@@ -43,13 +44,13 @@ func (r *reader) template(list []any, at ...any) (t Template, err error) {
 		t = append(t, e)
 	}
 	if prog, ok := t[0].words[0].literal(); !ok || prog == "" || t[0].when != "" || len(t[0].words) > 1 {
-		return nil, r.bad("the program must be a plain text: no argument may choose it").in(append(slices.Clone(at), 0)...).fix("begin with the program's name or path")
+		return nil, r.Fail(strictyaml.Under(at, 0), "the program must be a plain text: no argument may choose it").WithHint("begin with the program's name or path")
 	}
 	return t, r.notCode(t, at)
 }
 
 // element is a text, a list of texts that come together, or {when, argv}.
-func (r *reader) element(x any, at ...any) (e element, err error) {
+func (r *reader) element(x any, at []any) (e element, err error) {
 	words := []any{x}
 	switch x := x.(type) {
 	case []any:
@@ -58,28 +59,28 @@ func (r *reader) element(x any, at ...any) (e element, err error) {
 		when, _ := x["when"].(string)
 		inner, ok := x["argv"].([]any)
 		if when == "" || !ok || len(x) != 2 {
-			return e, r.bad("an object here is {when: ARGUMENT, argv: […]}").in(at...).err()
+			return e, r.Fail(at, "an object here is {when: ARGUMENT, argv: […]}")
 		}
 		if _, known := r.types[when]; !known {
-			return e, r.unknown(when, at...)
+			return e, r.unknown(when, at)
 		}
 		e.when, words = when, inner
-		at = append(slices.Clone(at), "argv")
+		at = strictyaml.Under(at, "argv")
 	}
 	if len(words) == 0 {
-		return e, r.bad("an empty list of words").in(at...).err()
+		return e, r.Fail(at, "an empty list of words")
 	}
 	lists := 0
 	for i, w := range words {
 		here := at
 		if len(words) > 1 || e.when != "" {
-			here = append(slices.Clone(at), i)
+			here = strictyaml.Under(at, i)
 		}
 		s, ok := wordOf(w)
 		if !ok {
-			return e, r.bad("a word of the command line is a text").in(here...).fix("write lists as one placeholder, {name}: it becomes one argument for each item")
+			return e, r.Fail(here, "a word of the command line is a text").WithHint("write lists as one placeholder, {name}: it becomes one argument for each item")
 		}
-		t, err := r.text(s, false, here...)
+		t, err := r.text(s, false, here)
 		if err != nil {
 			return e, err
 		}
@@ -89,7 +90,7 @@ func (r *reader) element(x any, at ...any) (e element, err error) {
 			}
 		}
 		if lists > 1 {
-			return e, r.bad("two lists in one element").in(here...).fix("give each a line of its own")
+			return e, r.Fail(here, "two lists in one element").WithHint("give each a line of its own")
 		}
 		e.words = append(e.words, t)
 	}
@@ -109,37 +110,37 @@ func wordOf(w any) (string, bool) {
 }
 
 // text reads a text and holds its arguments against the schema.
-func (r *reader) text(s string, whole bool, at ...any) (Text, error) {
+func (r *reader) text(s string, whole bool, at []any) (Text, error) {
 	t, err := parseText(s)
 	if err != nil {
-		return nil, r.bad("%v", err).in(at...).err()
+		return nil, r.Fail(at, "%v", err)
 	}
 	if strings.ContainsRune(s, 0) {
-		return nil, r.bad("a NUL character").in(at...).err()
+		return nil, r.Fail(at, "a NUL character")
 	}
 	for i, p := range t {
 		switch a, known := r.types[p.arg]; {
 		case p.arg == "":
 		case p.arg == all && whole:
 		case p.arg == all:
-			return nil, r.bad("{*} is all arguments as JSON: it is allowed in stdin only").in(at...).fix(`stdin: "{*}"`)
+			return nil, r.Fail(at, "{*} is all arguments as JSON: it is allowed in stdin only").WithHint(`stdin: "{*}"`)
 		case !known:
-			return nil, r.unknown(p.arg, at...)
+			return nil, r.unknown(p.arg, at)
 		case a.kind == "object" || a.kind == "array":
-			return nil, r.bad("argument %s is an object: no text of it can be made", p.arg).in(at...).fix(`give the program all arguments as JSON: stdin: "{*}"`)
+			return nil, r.Fail(at, "argument %s is an object: no text of it can be made", p.arg).WithHint(`give the program all arguments as JSON: stdin: "{*}"`)
 		case i == 1 && !whole && !a.closed && strings.Trim(t[0].text, "-") == "" && t[0].text != "":
-			return nil, r.bad("argument %s would choose the option", p.arg).in(at...).fix("list its values in the schema (enum), or write the option out")
+			return nil, r.Fail(at, "argument %s would choose the option", p.arg).WithHint("list its values in the schema (enum), or write the option out")
 		}
 	}
 	return t, nil
 }
 
-func (r *reader) unknown(name string, at ...any) error {
+func (r *reader) unknown(name string, at []any) error {
 	names := strings.Join(slices.Sorted(maps.Keys(r.types)), ", ")
 	if names == "" {
-		return r.bad("there is no argument %s: args declares none", name).in(at...).fix("declare it under args, or write {{ for the character")
+		return r.Fail(at, "there is no argument %s: args declares none", name).WithHint("declare it under args, or write {{ for the character")
 	}
-	return r.bad("there is no argument %s; args has %s", name, names).in(at...).fix("check the spelling, or declare it under args")
+	return r.Fail(at, "there is no argument %s; args has %s", name, names).WithHint("check the spelling, or declare it under args")
 }
 
 // evaluators are programs that run what follows an option as code.
@@ -156,8 +157,7 @@ func (r *reader) notCode(t Template, at []any) error {
 		for _, w := range e.words {
 			lit, plain := w.literal()
 			if script && !plain {
-				return r.bad("a value would become code of the program before it").in(append(slices.Clone(at), i)...).
-					fix(`write the code out and give values as arguments: [sh, -c, 'grep -e "$1" file', sh, "{pattern}"]`)
+				return r.Fail(strictyaml.Under(at, i), "a value would become code of the program before it").WithHint(`write the code out and give values as arguments: [sh, -c, 'grep -e "$1" file', sh, "{pattern}"]`)
 			}
 			script = false
 			if !plain {
@@ -179,18 +179,18 @@ func (r *reader) notCode(t Template, at []any) error {
 func (r *reader) environment(c *Command) error {
 	for i, name := range r.f.Env.Pass {
 		if !variable(name) {
-			return r.bad("%q is not the name of a variable", name).in("env", "pass", i).fix("env: {pass: [HOME]}")
+			return r.Fail([]any{"env", "pass", i}, "%q is not the name of a variable", name).WithHint("env: {pass: [HOME]}")
 		}
 	}
 	c.Pass = r.f.Env.Pass
 	for _, name := range slices.Sorted(maps.Keys(r.f.Env.Set)) {
 		if !variable(name) {
-			return r.bad("%q is not the name of a variable", name).in("env", "set", name).fix("env: {set: {CI: \"1\"}}")
+			return r.Fail([]any{"env", "set", name}, "%q is not the name of a variable", name).WithHint("env: {set: {CI: \"1\"}}")
 		}
 		if secret.IsName(name) {
-			return r.bad("%s is the name of a secret, and this file is no place for one", name).in("env", "set", name).fix("set it in your environment and let it through: env: {pass: [%s]}", name)
+			return r.Fail([]any{"env", "set", name}, "%s is the name of a secret, and this file is no place for one", name).WithHint("set it in your environment and let it through: env: {pass: [%s]}", name)
 		}
-		t, err := r.text(r.f.Env.Set[name], true, "env", "set", name)
+		t, err := r.text(r.f.Env.Set[name], true, []any{"env", "set", name})
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func variable(name string) bool {
 func (r *reader) safety(c *Command) error {
 	for i, name := range r.f.Dash {
 		if _, ok := r.types[name]; !ok {
-			return r.bad("there is no argument %s", name).in("dash", i).err()
+			return r.Fail([]any{"dash", i}, "there is no argument %s", name)
 		}
 	}
 	c.Dash = r.f.Dash
@@ -238,7 +238,7 @@ func (r *reader) safety(c *Command) error {
 	}
 	for _, name := range slices.Sorted(maps.Keys(r.types)) {
 		if !used[name] {
-			return r.bad("argument %s is declared and never used", name).in("args", "properties", name).fix("put {%s} into argv, stdin or env, or leave the argument out", name)
+			return r.Fail([]any{"args", "properties", name}, "argument %s is declared and never used", name).WithHint("put {%s} into argv, stdin or env, or leave the argument out", name)
 		}
 	}
 	return nil

@@ -54,7 +54,7 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 	}
 	for _, v := range m.Values {
 		key := v.Key.GetToken()
-		s := Setting{Name: key.Value, Where: fmt.Sprintf("%s:%d:%d", name, key.Position.Line, key.Position.Column)}
+		s := Setting{Name: key.Value, Where: t.Where(key)}
 		switch {
 		case s.Name == providersName:
 			if f.Providers, err = providers(t, v.Value, k.Protocols); err != nil {
@@ -81,7 +81,7 @@ func scalar(t strictyaml.Text, n ast.Node) (string, error) {
 	switch n.(type) {
 	case *ast.StringNode, *ast.IntegerNode, *ast.FloatNode, *ast.BoolNode, *ast.LiteralNode:
 	default:
-		return "", t.Errorf(n.GetToken(), "want one value here").WithHint("%s", configReference)
+		return "", t.Errorf(n.GetToken(), "want one value here")
 	}
 	var v any
 	if err := yaml.NodeToValue(n, &v); err != nil {

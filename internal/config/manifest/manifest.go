@@ -11,16 +11,16 @@ package manifest
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 	"time"
 
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -95,13 +95,13 @@ func Parse(name string, data []byte) ([]Command, error) {
 	digest := belay.DigestOf(data)
 	var out []Command
 	for _, d := range docs {
-		r := reader{t: t, root: d}
+		r := reader{Reader: strictyaml.Reader{Text: t, Root: d}}
 		c, err := r.read()
 		if err != nil {
 			return nil, err
 		}
 		if slices.ContainsFunc(out, func(o Command) bool { return o.Spec.Name == c.Spec.Name }) {
-			return nil, r.bad("the file declares %s twice", c.Spec.Name).in("name").fix("rename one of them")
+			return nil, r.Fail([]any{"name"}, "the file declares %s twice", c.Spec.Name).WithHint("rename one of them")
 		}
 		c.Spec.Definition = digest
 		c.Where = fmt.Sprintf("%s:%d", name, strictyaml.Line(d))
@@ -112,8 +112,7 @@ func Parse(name string, data []byte) ([]Command, error) {
 
 // reader reads one document.
 type reader struct {
-	t     strictyaml.Text
-	root  ast.Node
+	strictyaml.Reader
 	f     file
 	types map[string]argument // of the schema's properties
 }
@@ -125,41 +124,16 @@ type argument struct {
 	closed bool // its values are listed
 }
 
-// mistake is an error that still looks for its place.
-type mistake struct {
-	r    *reader
-	text string
-}
-
-func (r *reader) bad(format string, args ...any) mistake {
-	return mistake{r, fmt.Sprintf(format, args...)}
-}
-
-// placed is a mistake with its place.
-type placed struct{ e *belay.Error }
-
-func (m mistake) in(path ...any) placed {
-	return placed{m.r.t.ErrorAt(m.r.root, path, "%s", m.text).WithHint(hint)}
-}
-
-func (p placed) fix(format string, args ...any) error { return p.e.WithHint(format, args...) }
-func (p placed) err() error                           { return p.e }
-
 var (
-	toolName   = pattern(`^[A-Za-z0-9_-]{1,64}$`)
-	simpleName = pattern(`^[a-z][a-z0-9_-]{0,31}$`)
+	toolName   = match.Lazy(`^[A-Za-z0-9_-]{1,64}$`)
+	simpleName = match.Lazy(`^[a-z][a-z0-9_-]{0,31}$`)
 )
 
-// pattern is compiled when it is needed: most starts of the program read no manifest.
-func pattern(s string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
-}
-
 func (r *reader) read() (c Command, err error) {
-	if _, ok := r.root.(*ast.MappingNode); !ok {
-		return c, r.bad("a tool is an object with name, description, args and argv").in().err()
+	if _, ok := r.Root.(*ast.MappingNode); !ok {
+		return c, r.Fail(nil, "a tool is an object with name, description, args and argv")
 	}
-	if err := r.t.Decode(r.root, &r.f); err != nil {
+	if err := r.Decode(r.Root, &r.f); err != nil {
 		return c, err
 	}
 	for _, step := range []func(*Command) error{r.identity, r.schema, r.spec, r.behaviour, r.templates, r.environment, r.safety} {
@@ -175,15 +149,15 @@ func (r *reader) identity(c *Command) error {
 	doc := strings.TrimSpace(f.Description)
 	switch {
 	case f.Name == "":
-		return r.bad("the tool has no name").in().fix("name: lint")
-	case !toolName().MatchString(f.Name):
-		return r.bad("%q is not a name for a tool", f.Name).in("name").fix("use 1 to 64 letters, digits, _ and -")
+		return r.Fail(nil, "the tool has no name").WithHint("name: lint")
+	case !toolName.Get().MatchString(f.Name):
+		return r.Fail([]any{"name"}, "%q is not a name for a tool", f.Name).WithHint("use 1 to 64 letters, digits, _ and -")
 	case doc == "":
-		return r.bad("%s has no description: a model chooses by it", f.Name).in("description").fix("description: say what it does and when to use it")
+		return r.Fail([]any{"description"}, "%s has no description: a model chooses by it", f.Name).WithHint("description: say what it does and when to use it")
 	case len(doc) > maxDescription:
-		return r.bad("the description has %d bytes; %d are the most", len(doc), maxDescription).in("description").fix("it is part of every request: shorten it")
-	case f.Group != "" && !simpleName().MatchString(f.Group):
-		return r.bad("%q is not a name for a group", f.Group).in("group").fix("use a to z, digits, _ and -")
+		return r.Fail([]any{"description"}, "the description has %d bytes; %d are the most", len(doc), maxDescription).WithHint("it is part of every request: shorten it")
+	case f.Group != "" && !simpleName.Get().MatchString(f.Group):
+		return r.Fail([]any{"group"}, "%q is not a name for a group", f.Group).WithHint("use a to z, digits, _ and -")
 	}
 	c.Spec.Name, c.Spec.Doc, c.Spec.Group = f.Name, doc, f.Group
 	if c.Spec.Group == "" {
@@ -195,12 +169,12 @@ func (r *reader) identity(c *Command) error {
 // schema reads the arguments' schema. Additional properties are refused unless
 // it allows them.
 func (r *reader) schema(c *Command) error {
-	n := strictyaml.At(r.root, "args")
+	n := strictyaml.At(r.Root, "args")
 	raw := []byte(`{"type":"object","properties":{},"additionalProperties":false}`)
 	if n != nil {
-		var err error
-		if raw, err = nodeJSON(n); err != nil {
-			return r.bad("the schema has no form in JSON: %v", err).in("args").err()
+		text, err := nodeJSON(n)
+		if raw = []byte(text); err != nil {
+			return r.Fail([]any{"args"}, "the schema has no form in JSON: %v", err)
 		}
 	}
 	var top struct {
@@ -210,13 +184,13 @@ func (r *reader) schema(c *Command) error {
 		Additional *json.RawMessage           `json:"additionalProperties"`
 	}
 	if err := json.Unmarshal(raw, &top); err != nil || top.Type != "object" {
-		return r.bad("args must be a JSON Schema of type object").in("args").fix("args: {type: object, properties: {path: {type: string}}, required: [path]}")
+		return r.Fail([]any{"args"}, "args must be a JSON Schema of type object").WithHint("args: {type: object, properties: {path: {type: string}}, required: [path]}")
 	}
 	if top.Additional == nil {
 		raw = append(raw[:len(raw)-1:len(raw)-1], `,"additionalProperties":false}`...)
 	}
 	if _, err := tool.ReadSchema(raw); err != nil {
-		return r.bad("args is not a schema: %v", err).in("args").err()
+		return r.Fail([]any{"args"}, "args is not a schema: %v", err)
 	}
 	r.types = map[string]argument{}
 	for name, p := range top.Properties {
@@ -224,7 +198,7 @@ func (r *reader) schema(c *Command) error {
 	}
 	for i, name := range top.Required {
 		if _, ok := r.types[name]; !ok {
-			return r.bad("%s is required and not among the properties", name).in("args", "required", i).err()
+			return r.Fail([]any{"args", "required", i}, "%s is required and not among the properties", name)
 		}
 	}
 	c.Spec.Input = raw
@@ -256,10 +230,10 @@ func (r *reader) spec(c *Command) error {
 		s.Effect = belay.AtMostOnce
 	}
 	if !slices.Contains([]belay.EffectClass{belay.Pure, belay.Idempotent, belay.Recoverable, belay.AtMostOnce}, s.Effect) {
-		return r.bad("effect %q is none of pure, idempotent, recoverable, at_most_once", f.Effect).in("effect").fix("leave it out: at_most_once is never run twice by itself")
+		return r.Fail([]any{"effect"}, "effect %q is none of pure, idempotent, recoverable, at_most_once", f.Effect).WithHint("leave it out: at_most_once is never run twice by itself")
 	}
 	if (s.Effect == belay.Recoverable) != (f.Recover != nil) {
-		return r.bad("effect recoverable and recover go together").in("effect").fix("recover: {argv: […]}, a command that exits with 0 if the work was done and with 1 if it was not")
+		return r.Fail([]any{"effect"}, "effect recoverable and recover go together").WithHint("recover: {argv: […]}, a command that exits with 0 if the work was done and with 1 if it was not")
 	}
 	s.Destructive, s.Access = !f.ReadOnly, belay.Write
 	if f.ReadOnly {
@@ -270,21 +244,21 @@ func (r *reader) spec(c *Command) error {
 	case "read", "write":
 		s.Access = belay.Access(f.Access)
 	default:
-		return r.bad("access %q is neither read nor write", f.Access).in("access").err()
+		return r.Fail([]any{"access"}, "access %q is neither read nor write", f.Access)
 	}
 	if f.ReadOnly && s.Access == belay.Write {
-		return r.bad("it is read_only, and writes").in("access").fix("leave access out")
+		return r.Fail([]any{"access"}, "it is read_only, and writes").WithHint("leave access out")
 	}
 	if f.Path != "" {
 		if a, ok := r.types[f.Path]; !ok || a.list || a.kind != "string" {
-			return r.bad("path names no argument that is a string").in("path").fix("path: the argument that holds the file it touches")
+			return r.Fail([]any{"path"}, "path names no argument that is a string").WithHint("path: the argument that holds the file it touches")
 		}
 		s.PathArg = f.Path
 	}
 	s.Capabilities = []string{tool.CapProcess}
 	for i, name := range f.Capabilities {
-		if !simpleName().MatchString(name) || name == tool.CapPublish {
-			return r.bad("%q is not a capability a command can have", name).in("capabilities", i).err()
+		if !simpleName.Get().MatchString(name) || name == tool.CapPublish {
+			return r.Fail([]any{"capabilities", i}, "%q is not a capability a command can have", name)
 		}
 		if !slices.Contains(s.Capabilities, name) {
 			s.Capabilities = append(s.Capabilities, name)
@@ -299,18 +273,18 @@ func (r *reader) behaviour(c *Command) error {
 	if f.Timeout != "" {
 		d, err := time.ParseDuration(f.Timeout)
 		if err != nil || d < time.Second || d > maxTimeout {
-			return r.bad("timeout %q is not a length of time from 1s to %s", f.Timeout, maxTimeout).in("timeout").fix("timeout: 90s")
+			return r.Fail([]any{"timeout"}, "timeout %q is not a length of time from 1s to %s", f.Timeout, maxTimeout).WithHint("timeout: 90s")
 		}
 		c.Timeout = d
 	}
 	if f.Output != 0 {
 		if f.Output < 256 || f.Output > maxOutput {
-			return r.bad("output_limit is from 256 to %d bytes", maxOutput).in("output_limit").fix("what is left out is kept; this is what the model is shown")
+			return r.Fail([]any{"output_limit"}, "output_limit is from 256 to %d bytes", maxOutput).WithHint("what is left out is kept; this is what the model is shown")
 		}
 		c.Output = f.Output
 	}
 	if strings.HasPrefix(f.Cwd, "/") || slices.Contains(strings.Split(f.Cwd, "/"), "..") || strings.ContainsAny(f.Cwd, "{}") {
-		return r.bad("cwd is a folder of the workspace, without .. and without arguments").in("cwd").fix("cwd: web")
+		return r.Fail([]any{"cwd"}, "cwd is a folder of the workspace, without .. and without arguments").WithHint("cwd: web")
 	}
 	c.Spec.Timeout = belay.Duration(c.Timeout + 45*time.Second) // the command's own limit comes first
 	c.Spec.OutputLimit = c.Output + 1<<10
@@ -318,42 +292,33 @@ func (r *reader) behaviour(c *Command) error {
 }
 
 // nodeJSON is a node as JSON, its keys in the order in which they are written.
-func nodeJSON(n ast.Node) ([]byte, error) {
+func nodeJSON(n ast.Node) (string, error) {
+	var parts []string
 	switch n := n.(type) {
 	case *ast.MappingNode:
-		out := []byte{'{'}
-		for i, v := range n.Values {
-			if i > 0 {
-				out = append(out, ',')
-			}
+		for _, v := range n.Values {
 			key, err := json.Marshal(v.Key.GetToken().Value)
-			if err != nil {
-				return nil, err
+			val, below := nodeJSON(v.Value)
+			if err := errors.Join(err, below); err != nil {
+				return "", err
 			}
-			val, err := nodeJSON(v.Value)
-			if err != nil {
-				return nil, err
-			}
-			out = append(append(append(out, key...), ':'), val...)
+			parts = append(parts, string(key)+":"+val)
 		}
-		return append(out, '}'), nil
+		return "{" + strings.Join(parts, ",") + "}", nil
 	case *ast.SequenceNode:
-		out := []byte{'['}
-		for i, v := range n.Values {
-			if i > 0 {
-				out = append(out, ',')
-			}
+		for _, v := range n.Values {
 			val, err := nodeJSON(v)
 			if err != nil {
-				return nil, err
+				return "", err
 			}
-			out = append(out, val...)
+			parts = append(parts, val)
 		}
-		return append(out, ']'), nil
+		return "[" + strings.Join(parts, ",") + "]", nil
 	}
 	v, err := strictyaml.Value(n)
 	if err != nil {
-		return nil, err
+		return "", err
 	}
-	return json.Marshal(v)
+	b, err := json.Marshal(v)
+	return string(b), err
 }

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"fmt"
 	"net/http"
 	"slices"
 	"strings"
@@ -83,7 +82,7 @@ func providers(t strictyaml.Text, n ast.Node, p Protocols) ([]Provider, error) {
 
 func provider(t strictyaml.Text, v *ast.MappingValueNode, known Protocols) (Provider, error) {
 	key := v.Key.GetToken()
-	p := Provider{Name: key.Value, Where: fmt.Sprintf("%s:%d:%d", t.Name, key.Position.Line, key.Position.Column)}
+	p := Provider{Name: key.Value, Where: t.Where(key)}
 	if !providerName(p.Name) {
 		return p, t.Errorf(key, "%q can't be the name of a provider", p.Name).WithHint("lower-case letters, digits, hyphen, underscore and dot; scripted and direct are taken")
 	}
@@ -144,7 +143,7 @@ func reference(t strictyaml.Text, n ast.Node) (Reference, error) {
 	if !ok {
 		return r, t.Errorf(n.GetToken(), "a key must not be written in this file: name the place where it is").WithHint("%s", keyHint)
 	}
-	r.Where = whereOf(t, n)
+	r.Where = t.Where(n.GetToken())
 	return r, nil
 }
 
@@ -181,7 +180,7 @@ var ours = []string{"Host", "Connection", "Content-Length", "Content-Type", "Con
 
 func header(t strictyaml.Text, v *ast.MappingValueNode) (h Header, err error) {
 	name := v.Key.GetToken()
-	h = Header{Name: http.CanonicalHeaderKey(name.Value), Where: whereOf(t, v.Value)}
+	h = Header{Name: http.CanonicalHeaderKey(name.Value), Where: t.Where(v.Value.GetToken())}
 	if !fieldName(name.Value) || slices.Contains(ours, h.Name) {
 		return h, t.Errorf(name, "%q is no header field that can be set", name.Value).WithHint("headers: {X-Team: search}")
 	}
@@ -220,11 +219,4 @@ func fieldName(s string) bool {
 func secretHeader(name string) bool {
 	n := strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 	return secret.IsName(n) || secret.IsName("X_"+n) || strings.Contains(n, "AUTH") || strings.Contains(n, "COOKIE") || strings.HasSuffix(n, "KEY")
-}
-
-func whereOf(t strictyaml.Text, n ast.Node) string {
-	if tk := n.GetToken(); tk != nil && tk.Position != nil {
-		return fmt.Sprintf("%s:%d:%d", t.Name, tk.Position.Line, tk.Position.Column)
-	}
-	return t.Name
 }

@@ -36,7 +36,7 @@ const maxBoundaries = 100
 // it could redefine a name that others use.
 func (r *reading) boundaries(f *form) error {
 	if len(f.Boundaries) > maxBoundaries {
-		return r.wrong(fmt.Errorf("there are %d boundaries; %d are the most", len(f.Boundaries), maxBoundaries), "boundaries")
+		return r.Fail([]any{"boundaries"}, "there are %d boundaries; %d are the most", len(f.Boundaries), maxBoundaries)
 	}
 	for _, name := range slices.Sorted(maps.Keys(f.Boundaries)) {
 		b, err := r.boundary(name, f.Boundaries[name])
@@ -57,7 +57,7 @@ func (r *reading) boundaries(f *form) error {
 
 // miss is an error about a boundary, with its place.
 func (r *reading) miss(what, try string, path ...any) error {
-	e := r.t.ErrorAt(r.root, path, "%s", what)
+	e := r.Fail(path, "%s", what)
 	e.Code = belay.CodeBadBoundary
 	return e.WithHint("%s", try)
 }
@@ -72,7 +72,7 @@ func (r *reading) boundary(name string, f boundaryForm) (b policy.Boundary, err 
 	case !slices.Contains([]string{"", belay.BoundaryReadOnly, belay.BoundaryWorkspace}, f.Base):
 		return b, r.miss(fmt.Sprintf("base %q doesn't exist", f.Base), "read-only or workspace-write", append(in, "base")...)
 	}
-	b = policy.Boundary{Base: f.Base, Tier: r.tier, Where: r.at(in...), Boundary: belay.Boundary{Name: name, Write: f.Write, Read: f.Read, Network: f.Network, Hosts: f.Hosts, Least: belay.Level(f.Least)}}
+	b = policy.Boundary{Base: f.Base, Tier: r.tier, Where: r.At(in...), Boundary: belay.Boundary{Name: name, Write: f.Write, Read: f.Read, Network: f.Network, Hosts: f.Hosts, Least: belay.Level(f.Least)}}
 	if len(f.Hosts) > 0 && f.Network == "" {
 		b.Network = belay.NetworkHosts
 	}

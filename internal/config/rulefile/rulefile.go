@@ -8,7 +8,6 @@
 package rulefile
 
 import (
-	"fmt"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -96,42 +95,40 @@ func (l *Layers) Add(path string, content []byte, tier policy.Tier, trusted bool
 	if err != nil {
 		return err
 	}
+	r := &reading{Reader: strictyaml.Reader{Text: t, Root: root}, l: l, tier: tier, path: path,
+		narrows: !trusted && (tier == policy.TierWorkspace || tier == policy.TierAgent)}
 	if _, ok := root.(*ast.MappingNode); !ok {
-		return t.ErrorAt(root, nil, "the policy is not a list of names and values").WithHint("version: 1, rules: […]; %s", hint)
+		return r.Fail(nil, "the policy is not a list of names and values").WithHint("version: 1, rules: […]; %s", hint)
 	}
-	var f form
-	if err := newer(t, root); err != nil {
+	if err := r.newer(); err != nil {
 		return err
 	}
 	if n, ok := strictyaml.At(root, "rules").(*ast.SequenceNode); ok && len(n.Values) > policy.MaxRules {
-		return t.ErrorAt(root, []any{"rules"}, "there are %d rules; %d are the most", len(n.Values), policy.MaxRules).WithHint("use groups and patterns")
+		return r.Fail([]any{"rules"}, "there are %d rules; %d are the most", len(n.Values), policy.MaxRules).WithHint("use groups and patterns")
 	}
+	var f form
 	if err := t.Decode(root, &f); err != nil {
 		return err
 	}
-	narrows := !trusted && (tier == policy.TierWorkspace || tier == policy.TierAgent)
-	r := &reading{l: l, t: t, root: root, tier: tier, path: path, narrows: narrows}
 	return r.take(&f)
 }
 
 // newer refuses a file of a later form before anything of it is judged: what is
 // unknown to this build is no mistake there.
-func newer(t strictyaml.Text, root ast.Node) error {
-	var head struct {
-		Version int `yaml:"version"`
-	}
-	node := strictyaml.At(root, "version")
+func (r *reading) newer() error {
+	node := strictyaml.At(r.Root, "version")
 	if node == nil {
-		return t.ErrorAt(root, nil, "the version is missing").WithHint("begin the file with: version: %d", policy.FormatVersion)
+		return r.Fail(nil, "the version is missing").WithHint("begin the file with: version: %d", policy.FormatVersion)
 	}
-	if err := t.Decode(node, &head.Version); err != nil {
+	var version int
+	if err := r.Decode(node, &version); err != nil {
 		return err
 	}
-	if head.Version < 1 {
-		return t.ErrorAt(root, []any{"version"}, "there is no version %d", head.Version).WithHint("version: %d", policy.FormatVersion)
+	if version < 1 {
+		return r.Fail([]any{"version"}, "there is no version %d", version).WithHint("version: %d", policy.FormatVersion)
 	}
-	if head.Version > policy.FormatVersion {
-		e := t.ErrorAt(root, []any{"version"}, "the policy is of version %d; this build reads %d", head.Version, policy.FormatVersion)
+	if version > policy.FormatVersion {
+		e := r.Fail([]any{"version"}, "the policy is of version %d; this build reads %d", version, policy.FormatVersion)
 		e.Code = belay.CodePolicyNewer
 		return e.WithHint("update belay")
 	}
@@ -144,18 +141,11 @@ func bad(format string, args ...any) *belay.Error {
 
 // reading is one file on its way into the layers.
 type reading struct {
+	strictyaml.Reader
 	l       *Layers
-	t       strictyaml.Text
-	root    ast.Node
 	tier    policy.Tier
 	path    string
 	narrows bool
-}
-
-func (r *reading) at(path ...any) string { return r.t.ErrorAt(r.root, path, "").Where }
-
-func (r *reading) wrong(err error, path ...any) error {
-	return r.t.ErrorAt(r.root, path, "%v", err).WithHint(hint)
 }
 
 func (r *reading) take(f *form) error {
@@ -168,7 +158,7 @@ func (r *reading) take(f *form) error {
 	}
 	for _, tool := range slices.Sorted(maps.Keys(f.Caps)) {
 		if f.Caps[tool] < 0 {
-			return r.wrong(fmt.Errorf("a cap is 0 or more"), "caps", tool)
+			return r.Fail([]any{"caps", tool}, "a cap is 0 or more")
 		}
 		doc.Caps = append(doc.Caps, policy.Cap{Tool: tool, Calls: f.Caps[tool], Tier: r.tier})
 	}
@@ -190,22 +180,22 @@ func (r *reading) take(f *form) error {
 }
 
 func (r *reading) ignore(what string, path ...any) {
-	r.l.ignored = append(r.l.ignored, Ignored{What: what, Where: r.at(path...)})
+	r.l.ignored = append(r.l.ignored, Ignored{What: what, Where: r.At(path...)})
 }
 
 // include reads the files that this one names, which lie beside or below it.
 func (r *reading) include(f *form) error {
 	for i, name := range f.Include {
 		if r.tier == policy.TierWorkspace || r.l.Read == nil {
-			return r.wrong(fmt.Errorf("%s includes no other file", map[bool]string{true: "a policy of a workspace", false: "a text"}[r.tier == policy.TierWorkspace]), "include", i)
+			return r.Fail([]any{"include", i}, "%s includes no other file", map[bool]string{true: "a policy of a workspace", false: "a text"}[r.tier == policy.TierWorkspace])
 		}
 		if !filepath.IsLocal(name) {
-			return r.wrong(fmt.Errorf("%q lies outside of the folder of the file", name), "include", i)
+			return r.Fail([]any{"include", i}, "%q lies outside of the folder of the file", name)
 		}
 		path := filepath.Join(filepath.Dir(r.path), name)
 		content, err := r.l.Read(path)
 		if err != nil {
-			return r.wrong(fmt.Errorf("%s can't be read: %w", name, err), "include", i)
+			return r.Fail([]any{"include", i}, "%s can't be read: %v", name, err)
 		}
 		if err := r.l.Add(path, content, r.tier, !r.narrows); err != nil {
 			return err
@@ -216,17 +206,13 @@ func (r *reading) include(f *form) error {
 
 func (r *reading) rules(f *form) error {
 	if n := len(r.l.doc.Rules) + len(f.Rules); n > policy.MaxRules {
-		return r.wrong(fmt.Errorf("there are %d rules; %d are the most", n, policy.MaxRules), "rules")
+		return r.Fail([]any{"rules"}, "there are %d rules; %d are the most", n, policy.MaxRules)
 	}
-	nodes, _ := strictyaml.At(r.root, "rules").(*ast.SequenceNode)
 	for i := range f.Rules {
-		where := r.at("rules", i)
-		if nodes != nil && i < len(nodes.Values) {
-			where = r.t.ErrorAt(nodes.Values[i], nil, "").Where
-		}
+		where := r.At("rules", i)
 		rule, err := f.Rules[i].rule(r.tier, where)
 		if err != nil {
-			return r.wrong(err, "rules", i)
+			return r.Fail([]any{"rules", i}, "%v", err)
 		}
 		if r.narrows && rule.Verdict == policy.Allow {
 			r.l.ignored = append(r.l.ignored, Ignored{What: "rule " + rule.ID, Where: where})
@@ -239,10 +225,10 @@ func (r *reading) rules(f *form) error {
 	if len(f.Capabilities) > 0 {
 		rules, err := policy.CapabilityRules(r.tier, f.Capabilities)
 		if err != nil {
-			return r.wrong(err, "capabilities")
+			return r.Fail([]any{"capabilities"}, "%v", err)
 		}
 		for i := range rules {
-			rules[i].Where = r.at("capabilities")
+			rules[i].Where = r.At("capabilities")
 		}
 		r.l.doc.Rules = append(r.l.doc.Rules, rules...)
 	}
@@ -253,7 +239,7 @@ func (r *reading) checkers(f *form) error {
 	for i := range f.Checkers {
 		c, err := f.Checkers[i].checker(r.tier)
 		if err != nil {
-			return r.wrong(err, "checkers", i)
+			return r.Fail([]any{"checkers", i}, "%v", err)
 		}
 		if r.narrows && c.Kind != "builtin" {
 			r.ignore("checker "+c.ID, "checkers", i)

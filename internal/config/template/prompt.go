@@ -2,73 +2,70 @@ package template
 
 import (
 	"strings"
+
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
-// part is a piece of a prompt: text, a variable's value, or parts that are
-// included only if a variable has a value that isn't false.
-type part struct {
+// piece is a piece of a prompt: text, and the tag behind it, if there is one. A
+// tag is a variable's value, or begins or ends what is included only if a
+// variable has a value that isn't false.
+type piece struct {
 	text string
-	name string // of a variable; empty: text
-	unless,
-	block bool
-	inner []part
+	sign string // # ^ / or empty
+	name string // of a variable; empty: there is no tag
 }
 
 // tag is {{name}}, {{#name}}, {{^name}} or {{/name}}.
-var tag = pattern(`\{\{([#^/]?)\s*([^{}]*?)\s*\}\}`)
+var tag = match.Lazy(`\{\{([#^/]?)\s*([^{}]*?)\s*\}\}`)
+
+// split takes a prompt apart.
+func split(text string) []piece {
+	var out []piece
+	from := 0
+	for _, m := range tag.Get().FindAllStringSubmatchIndex(text, -1) {
+		out = append(out, piece{text[from:m[0]], text[m[2]:m[3]], text[m[4]:m[5]]})
+		from = m[1]
+	}
+	return append(out, piece{text: text[from:]})
+}
 
 // prompt checks the text and takes it apart.
 func (p *parser) prompt(text string) {
 	at := []any{"prompt"}
 	if strings.TrimSpace(text) == "" {
-		p.fail("prompt: what is to be done", at, "the template has no prompt")
+		p.Fail(at, "the template has no prompt").WithHint("prompt: what is to be done")
 		return
 	}
-	type open struct {
-		name  string
-		parts []part
-	}
-	stack := []open{{}}
-	add := func(x part) { stack[len(stack)-1].parts = append(stack[len(stack)-1].parts, x) }
+	p.t.prompt = split(text)
+	var open []piece
 	used := map[string]bool{}
-	from := 0
-	for _, m := range tag().FindAllStringSubmatchIndex(text, -1) {
-		add(part{text: text[from:m[0]]})
-		from = m[1]
-		sign, name := text[m[2]:m[3]], text[m[4]:m[5]]
-		if p.t.variable(name) == nil {
-			p.fail("declare it under variables, or write the braces in another way", at, "the prompt has {{%s%s}} and there is no such variable", sign, name)
+	for _, x := range p.t.prompt[:len(p.t.prompt)-1] {
+		if p.t.variable(x.name) == nil {
+			p.Fail(at, "the prompt has {{%s%s}} and there is no such variable", x.sign, x.name).WithHint("declare it under variables, or write the braces in another way")
 			return
 		}
-		used[name] = true
-		switch sign {
-		case "":
-			add(part{name: name})
-		case "#", "^":
-			stack = append(stack, open{name: sign + name})
-		case "/":
-			top := stack[len(stack)-1]
-			if len(stack) == 1 || top.name[1:] != name {
-				p.fail("close what was opened last", at, "{{/%s}} closes nothing", name)
-				return
-			}
-			stack = stack[:len(stack)-1]
-			add(part{name: name, block: true, unless: top.name[0] == '^', inner: top.parts})
+		used[x.name] = true
+		n := len(open)
+		switch {
+		case x.sign == "#" || x.sign == "^":
+			open = append(open, x)
+		case x.sign == "/" && (n == 0 || open[n-1].name != x.name):
+			p.Fail(at, "{{/%s}} closes nothing", x.name).WithHint("close what was opened last")
+			return
+		case x.sign == "/":
+			open = open[:n-1]
 		}
 	}
-	add(part{text: text[from:]})
-	if len(stack) > 1 {
-		name := stack[len(stack)-1].name
-		p.fail("add {{/"+name[1:]+"}}", at, "{{%s}} is never closed", name)
+	if n := len(open); n > 0 {
+		p.Fail(at, "{{%s%s}} is never closed", open[n-1].sign, open[n-1].name).WithHint("add {{/%s}}", open[n-1].name)
 		return
 	}
 	for _, v := range p.t.Variables {
 		if !used[v.Name] {
-			p.fail("use it or remove it", []any{"variables", v.Name}, "the prompt never uses %s", v.Name)
+			p.Fail([]any{"variables", v.Name}, "the prompt never uses %s", v.Name).WithHint("use it or remove it")
 			return
 		}
 	}
-	p.t.parts = stack[0].parts
 }
 
 func (t *Template) variable(name string) *Variable {
@@ -80,23 +77,29 @@ func (t *Template) variable(name string) *Variable {
 	return nil
 }
 
-// write renders parts.
-func (t *Template) write(b *strings.Builder, parts []part, values map[string]string) {
-	for _, x := range parts {
-		v, has := values[x.name]
-		switch {
-		case x.name == "":
+// fill writes the prompt with values.
+func (t *Template) fill(values map[string]string) string {
+	var b strings.Builder
+	out := 0 // how many blocks are open from the first one that is left out
+	for _, x := range t.prompt {
+		if out == 0 {
 			b.WriteString(x.text)
-		case x.block:
-			if (has && v != "" && v != "false") != x.unless {
-				t.write(b, x.inner, values)
-			}
+		}
+		v := values[x.name]
+		no := v == "" || v == "false"
+		switch {
+		case x.sign == "/":
+			out = max(out-1, 0)
+		case x.sign != "" && (out > 0 || no == (x.sign == "#")):
+			out++
+		case x.sign != "" || x.name == "" || out > 0:
 		case t.variable(x.name).Type == List:
 			b.WriteString(points(v))
 		default:
 			b.WriteString(v)
 		}
 	}
+	return tidy(b.String())
 }
 
 // points is a list's lines as points.
@@ -110,7 +113,7 @@ func points(s string) string {
 	return strings.Join(lines, "\n")
 }
 
-var blank = pattern(`\n{3,}`)
+var blank = match.Lazy(`\n{3,}`)
 
 // tidy takes out the empty lines that absent parts leave behind.
-func tidy(s string) string { return strings.TrimSpace(blank().ReplaceAllString(s, "\n\n")) }
+func tidy(s string) string { return strings.TrimSpace(blank.Get().ReplaceAllString(s, "\n\n")) }

@@ -39,9 +39,7 @@ func (t *Template) Render(given map[string]string, exists func(path string) bool
 		}
 		values[v.Name] = s
 	}
-	var b strings.Builder
-	t.write(&b, t.parts, values)
-	return tidy(b.String()), nil
+	return t.fill(values), nil
 }
 
 // usage names the variables.

@@ -8,32 +8,31 @@
 package template
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/goccy/go-yaml"
-	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
 // Template is a checked template; it never changes.
 type Template struct {
-	Name        string
-	Version     string // three numbers: 1.0.2
-	Domain      string // its subject: code, docs, operations
-	Kind        string // what is to be done: fix, review, test
-	Description string
-	Origin      string // builtin, user, workspace
-	Path        string // of its file; empty for those of the program
-	Variables   []Variable
-	Digest      belay.Digest // of the file
+	Name        string       `yaml:"name"`
+	Version     string       `yaml:"version"` // three numbers: 1.0.2
+	Domain      string       `yaml:"domain"`  // its subject: code, docs, operations
+	Kind        string       `yaml:"kind"`    // what is to be done: fix, review, test
+	Description string       `yaml:"description"`
+	Origin      string       `yaml:"-"` // builtin, user, workspace
+	Path        string       `yaml:"-"` // of its file; empty for those of the program
+	Variables   []Variable   `yaml:"-"`
+	Digest      belay.Digest `yaml:"-"` // of the file
 
-	parts []part
+	prompt []piece
 }
 
 // Types of variables.
@@ -53,14 +52,14 @@ var Types = []string{Text, Line, Integer, Number, Boolean, Choice, List, Path}
 
 // Variable is a place to be filled.
 type Variable struct {
-	Name        string   `json:"name"`
-	Type        string   `json:"type"`
-	Description string   `json:"description,omitempty"`
-	Required    bool     `json:"required,omitempty"`
-	Default     *string  `json:"default,omitempty"`
-	Choices     []string `json:"choices,omitempty"`
-	Min         *float64 `json:"min,omitempty"`
-	Max         *float64 `json:"max,omitempty"`
+	Name        string   `json:"name" yaml:"-"`
+	Type        string   `json:"type" yaml:"type"`
+	Description string   `json:"description,omitempty" yaml:"description"`
+	Required    bool     `json:"required,omitempty" yaml:"required"`
+	Default     *string  `json:"default,omitempty" yaml:"-"`
+	Choices     []string `json:"choices,omitempty" yaml:"choices"`
+	Min         *float64 `json:"min,omitempty" yaml:"min"`
+	Max         *float64 `json:"max,omitempty" yaml:"max"`
 }
 
 const reference = "docs/templates.md describes the format"
@@ -68,35 +67,21 @@ const reference = "docs/templates.md describes the format"
 // The file as it is written.
 type (
 	templateFile struct {
-		Name        string        `yaml:"name"`
-		Version     string        `yaml:"version"`
-		Domain      string        `yaml:"domain"`
-		Kind        string        `yaml:"kind"`
-		Description string        `yaml:"description"`
-		Variables   yaml.MapSlice `yaml:"variables"`
-		Prompt      string        `yaml:"prompt"`
+		Template  `yaml:",inline"`
+		Variables yaml.MapSlice `yaml:"variables"`
+		Prompt    string        `yaml:"prompt"`
 	}
 	variableFile struct {
-		Type        string   `yaml:"type"`
-		Description string   `yaml:"description"`
-		Required    bool     `yaml:"required"`
-		Default     any      `yaml:"default"` // text, a number or a boolean
-		Choices     []string `yaml:"choices"`
-		Min         *float64 `yaml:"min"`
-		Max         *float64 `yaml:"max"`
+		Variable `yaml:",inline"`
+		Default  any `yaml:"default"` // text, a number or a boolean
 	}
 )
 
 var (
-	word    = pattern(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
-	varName = pattern(`^[a-z][a-zA-Z0-9_]*$`)
-	semver  = pattern(`^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})$`)
+	word    = match.Lazy(`^[a-z][a-z0-9]*(-[a-z0-9]+)*$`)
+	varName = match.Lazy(`^[a-z][a-zA-Z0-9_]*$`)
+	semver  = match.Lazy(`^(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})\.(0|[1-9][0-9]{0,5})$`)
 )
-
-// pattern is compiled when it is needed: most starts of the program read no template.
-func pattern(s string) func() *regexp.Regexp {
-	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(s) })
-}
 
 const (
 	maxWord      = 64
@@ -106,68 +91,60 @@ const (
 // Parse reads a template. Name is the file's name in errors: a mistake is a
 // belay.Error with CodeBadTemplate whose Where is name:line:column.
 func Parse(name string, data []byte) (*Template, error) {
-	p := parser{Text: strictyaml.Text{Name: name, Noun: "template", Code: belay.CodeBadTemplate, Hint: reference}}
+	p := parser{Reader: strictyaml.Reader{Text: strictyaml.Text{Name: name, Noun: "template", Code: belay.CodeBadTemplate, Hint: reference}}}
 	root, err := p.Document(data)
 	if err != nil {
 		return nil, err
 	}
-	p.root = root
+	p.Root = root
 	var f templateFile
 	if err := p.Decode(root, &f); err != nil {
 		return nil, err
 	}
-	p.t = Template{Name: f.Name, Version: f.Version, Domain: f.Domain, Kind: f.Kind, Description: f.Description, Digest: belay.DigestOf(data)}
+	p.t, p.t.Digest = f.Template, belay.DigestOf(data)
 	p.head()
 	p.variables(f.Variables)
 	p.prompt(f.Prompt)
-	if p.err != nil {
-		return nil, p.err
+	if p.Err != nil {
+		return nil, p.Err
 	}
 	return &p.t, nil
 }
 
 // parser collects the first mistake.
 type parser struct {
-	strictyaml.Text
-	root ast.Node
-	t    Template
-	err  error
-}
-
-func (p *parser) fail(hint string, path []any, format string, args ...any) {
-	if p.err == nil {
-		p.err = p.ErrorAt(p.root, path, format, args...).WithHint("%s", hint)
-	}
+	strictyaml.Reader
+	t Template
 }
 
 func (p *parser) head() {
 	for field, v := range map[string]string{"name": p.t.Name, "domain": p.t.Domain, "kind": p.t.Kind} {
-		if len(v) > maxWord || !word().MatchString(v) {
-			p.fail("such as "+field+": code-review", []any{field}, "%s %q is not lower-case words joined by hyphens", field, v)
+		if len(v) > maxWord || !word.Get().MatchString(v) {
+			p.Fail([]any{field}, "%s %q is not lower-case words joined by hyphens", field, v).WithHint("%s", "such as "+field+": code-review")
 			return
 		}
 	}
-	if !semver().MatchString(p.t.Version) {
-		p.fail("version: 1.0.0", []any{"version"}, "version %q is not three numbers with dots between them", p.t.Version)
+	if !semver.Get().MatchString(p.t.Version) {
+		p.Fail([]any{"version"}, "version %q is not three numbers with dots between them", p.t.Version).WithHint("version: 1.0.0")
 	}
 }
 
 func (p *parser) variables(fields yaml.MapSlice) {
 	if len(fields) > maxVariables {
-		p.fail(reference, []any{"variables"}, "%d variables; %d are the most", len(fields), maxVariables)
+		p.Fail([]any{"variables"}, "%d variables; %d are the most", len(fields), maxVariables)
 		return
 	}
 	for _, item := range fields {
 		name, _ := item.Key.(string)
 		at := []any{"variables", name}
-		if !varName().MatchString(name) || len(name) > maxWord {
-			p.fail("begin with a lower-case letter; then letters, digits and _", at, "%v is no name of a variable", item.Key)
+		if !varName.Get().MatchString(name) || len(name) > maxWord {
+			p.Fail(at, "%v is no name of a variable", item.Key).WithHint("begin with a lower-case letter; then letters, digits and _")
 			return
 		}
 		var f variableFile
-		if err := p.Decode(strictyaml.At(p.root, at...), &f); err != nil {
-			if p.err == nil {
-				p.err = err
+		if err := p.Decode(strictyaml.At(p.Root, at...), &f); err != nil {
+			if p.Err == nil {
+				p.Err = err
 			}
 			return
 		}
@@ -176,26 +153,24 @@ func (p *parser) variables(fields yaml.MapSlice) {
 }
 
 func (p *parser) variable(name string, at []any, f variableFile) {
-	v := Variable{Name: name, Type: f.Type, Description: f.Description, Required: f.Required, Choices: f.Choices, Min: f.Min, Max: f.Max}
-	if v.Type == "" {
-		v.Type = Text
-	}
+	v := f.Variable
+	v.Name, v.Type = name, cmp.Or(v.Type, Text)
 	switch {
 	case !slices.Contains(Types, v.Type):
-		p.fail("one of "+strings.Join(Types, ", "), append(at, "type"), "there is no type %q", f.Type)
+		p.Fail(append(at, "type"), "there is no type %q", f.Type).WithHint("%s", "one of "+strings.Join(Types, ", "))
 	case (v.Type == Choice) != (len(v.Choices) > 0):
-		p.fail("type: choice has choices: [a, b], other types have none", append(at, "choices"), "choices belong to the type choice")
+		p.Fail(append(at, "choices"), "choices belong to the type choice").WithHint("type: choice has choices: [a, b], other types have none")
 	case (v.Min != nil || v.Max != nil) && v.Type != Integer && v.Type != Number:
-		p.fail("leave min and max out", at, "min and max belong to numbers")
+		p.Fail(at, "min and max belong to numbers").WithHint("leave min and max out")
 	case v.Min != nil && v.Max != nil && *v.Min > *v.Max:
-		p.fail("exchange them", append(at, "min"), "min is greater than max")
+		p.Fail(append(at, "min"), "min is greater than max").WithHint("exchange them")
 	case v.Required && f.Default != nil:
-		p.fail("leave one of them out", append(at, "default"), "a required variable needs no default")
+		p.Fail(append(at, "default"), "a required variable needs no default").WithHint("leave one of them out")
 	}
-	if f.Default != nil && p.err == nil {
+	if f.Default != nil && p.Err == nil {
 		text := fmt.Sprint(f.Default)
 		if err := v.check(text, nil); err != nil {
-			p.fail("give a default that fits", append(at, "default"), "%s", err)
+			p.Fail(append(at, "default"), "%s", err).WithHint("give a default that fits")
 		}
 		v.Default = &text
 	}

@@ -8,7 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"regexp"
+	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/goccy/go-yaml"
@@ -104,19 +107,23 @@ func (t Text) plain(tokens token.Tokens) error {
 			run = 0
 		}
 		if depth > maxNesting || run > maxNesting {
-			return t.Errorf(tk, "more than %d levels of nesting", maxNesting).WithHint("%s", t.Hint)
+			return t.Errorf(tk, "more than %d levels of nesting", maxNesting)
 		}
 	}
 	return nil
 }
 
-// Errorf is a mistake at a token; nil is the file as a whole.
+// Errorf is a mistake at a token, with the text's hint; nil is the file as a whole.
 func (t Text) Errorf(at *token.Token, format string, args ...any) *belay.Error {
-	where := t.Name
-	if at != nil && at.Position != nil {
-		where = fmt.Sprintf("%s:%d:%d", t.Name, at.Position.Line, at.Position.Column)
+	return belay.Errorf(t.Code, format, args...).At(t.Where(at)).WithHint("%s", t.Hint)
+}
+
+// Where is the place of a token: name:line:column, or the name alone.
+func (t Text) Where(at *token.Token) string {
+	if at == nil || at.Position == nil {
+		return t.Name
 	}
-	return belay.Errorf(t.Code, format, args...).At(where)
+	return fmt.Sprintf("%s:%d:%d", t.Name, at.Position.Line, at.Position.Column)
 }
 
 // ErrorAt is a mistake at a field below a node, or where that isn't in the text
@@ -124,6 +131,53 @@ func (t Text) Errorf(at *token.Token, format string, args ...any) *belay.Error {
 func (t Text) ErrorAt(root ast.Node, path []any, format string, args ...any) *belay.Error {
 	return t.Errorf(tokenAt(root, path), format, args...)
 }
+
+// Reader reads one document and keeps the first mistake in it. Without a root
+// every place is the text's name.
+type Reader struct {
+	Text
+	Root ast.Node
+	Err  error
+}
+
+// Fail is ErrorAt for the document.
+func (r *Reader) Fail(path []any, format string, args ...any) *belay.Error {
+	err := r.ErrorAt(r.Root, path, format, args...)
+	if r.Err == nil {
+		r.Err = err
+	}
+	return err
+}
+
+// At is the place of a field.
+func (r *Reader) At(path ...any) string { return r.Where(tokenAt(r.Root, path)) }
+
+// Duration reads a length of time; nothing is 0.
+func (r *Reader) Duration(path []any, text string, least, most time.Duration) time.Duration {
+	if text == "" {
+		return 0
+	}
+	d, err := time.ParseDuration(text)
+	if err != nil || d < least || d > most {
+		r.Fail(path, "%q is no duration between %s and %s", text, least, most).WithHint("write a number with a unit, as in 250ms or 2s")
+	}
+	return d
+}
+
+// Pattern reads a regular expression; nothing is none.
+func (r *Reader) Pattern(path []any, text string) *regexp.Regexp {
+	re, err := regexp.Compile(text)
+	if err != nil {
+		r.Fail(path, "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
+	}
+	if text == "" {
+		return nil
+	}
+	return re
+}
+
+// Under is the path of something below a field.
+func Under(path []any, below ...any) []any { return append(slices.Clone(path), below...) }
 
 // Line is the line on which a node begins.
 func Line(n ast.Node) int {
@@ -156,6 +210,9 @@ func tokenAt(n ast.Node, path []any) *token.Token {
 	if m, ok := n.(*ast.MappingNode); ok && len(m.Values) > 0 {
 		return m.Values[0].Key.GetToken()
 	}
+	if n == nil {
+		return nil
+	}
 	return n.GetToken()
 }
 
@@ -184,12 +241,11 @@ func (t Text) Bad(err error) *belay.Error {
 	case errors.As(err, &unknown):
 		return t.Errorf(unknown.Token, "%s", unknown.Message).WithHint("check the spelling; %s", t.Hint)
 	case errors.As(err, &mismatch):
-		return t.Errorf(mismatch.Token, "want %s here, have %s", kindOf(mismatch.DstType), kindOf(mismatch.SrcType)).
-			WithHint("%s", t.Hint)
+		return t.Errorf(mismatch.Token, "want %s here, have %s", kindOf(mismatch.DstType), kindOf(mismatch.SrcType))
 	case errors.As(err, &other):
-		return t.Errorf(other.GetToken(), "%s", other.GetMessage()).WithHint("%s", t.Hint)
+		return t.Errorf(other.GetToken(), "%s", other.GetMessage())
 	}
-	return t.Errorf(nil, "%v", err).WithHint("%s", t.Hint)
+	return t.Errorf(nil, "%v", err)
 }
 
 // kindOf is a Go type in the words of a format.

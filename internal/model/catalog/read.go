@@ -3,7 +3,6 @@ package catalog
 import (
 	_ "embed" // the data
 	"encoding/json"
-	"fmt"
 	"maps"
 	"slices"
 	"strconv"
@@ -81,10 +80,10 @@ func embedded() (*Catalog, error) {
 		return nil, belay.Errorf(belay.CodeInternal, "the embedded catalogue can't be read: %v", err)
 	}
 	c := &Catalog{date: s.Date, models: make([]Model, 0, len(s.Models))}
-	from := "embedded " + s.Date
-	for i, e := range s.Models {
-		if m := c.take(e, func(string) string { return from }); m != nil {
-			return nil, belay.Errorf(belay.CodeInternal, "the embedded catalogue: model %d: %s", i, m.text)
+	at := place{Reader: &strictyaml.Reader{Text: strictyaml.Text{Name: "embedded " + s.Date, Code: belay.CodeInternal}}}
+	for _, e := range s.Models {
+		if err := c.take(e, at); err != nil {
+			return nil, err
 		}
 	}
 	return c, nil
@@ -101,54 +100,44 @@ func (c *Catalog) read(f File) error {
 		return err
 	}
 	if _, ok := root.(*ast.MappingNode); !ok {
-		return t.ErrorAt(root, nil, "want the field models with a list of models").WithHint("%s", hint)
+		return t.ErrorAt(root, nil, "want the field models with a list of models")
 	}
 	var s sheet
 	if err := t.Decode(root, &s); err != nil {
 		return err
 	}
+	at := place{Reader: &strictyaml.Reader{Text: t, Root: root}}.in("models")
 	if len(s.Models) > maxModels {
-		return t.ErrorAt(root, []any{"models"}, "%d models; %d are the most", len(s.Models), maxModels).WithHint("keep those that you use")
+		return at.wrong("%d models; %d are the most", len(s.Models), maxModels).WithHint("keep those that you use")
 	}
 	seen := map[string]bool{}
 	for i, e := range s.Models {
-		at := func(path ...any) *belay.Error {
-			return t.ErrorAt(root, append([]any{"models", i}, path...), "")
+		if err := c.take(e, at.in(i)); err != nil {
+			return err
 		}
-		bad := c.take(e, func(field string) string { return at(field).Where })
-		if key := strings.ToLower(e.Provider + "\n" + e.Model); bad == nil && seen[key] {
-			bad = wrong("%s of %s is here twice", e.Model, e.Provider).in("model").fix("make one of the two")
-		} else {
-			seen[key] = true
+		key := strings.ToLower(e.Provider + "\n" + e.Model)
+		if seen[key] {
+			return at.in(i, "model").wrong("%s of %s is here twice", e.Model, e.Provider).WithHint("make one of the two")
 		}
-		if bad != nil {
-			err := at(bad.path...)
-			err.Message = bad.text
-			return err.WithHint("%s", bad.hint)
-		}
+		seen[key] = true
 	}
 	return nil
 }
 
-// mistake is what is wrong with an entry, and in which of its fields.
-type mistake struct {
+// place is an entry or a part of it.
+type place struct {
+	*strictyaml.Reader
 	path []any
-	text string
-	hint string
 }
 
-func wrong(format string, args ...any) *mistake {
-	return &mistake{text: fmt.Sprintf(format, args...), hint: hint}
-}
+func (p place) in(path ...any) place { return place{p.Reader, strictyaml.Under(p.path, path...)} }
 
-func (m *mistake) in(path ...any) *mistake  { m.path = append(path, m.path...); return m }
-func (m *mistake) fix(hint string) *mistake { m.hint = hint; return m }
+func (p place) wrong(format string, args ...any) *belay.Error { return p.Fail(p.path, format, args...) }
 
-// take puts an entry over the model of its name, or adds it. from says where a
-// field of it stands.
-func (c *Catalog) take(e entry, from func(field string) string) *mistake {
-	if m := e.check(); m != nil {
-		return m
+// take puts an entry over the model of its name, or adds it.
+func (c *Catalog) take(e entry, p place) error {
+	if err := e.check(p); err != nil {
+		return err
 	}
 	at := slices.IndexFunc(c.models, func(m Model) bool {
 		return m.Provider == strings.ToLower(e.Provider) && strings.EqualFold(m.Name, e.Model)
@@ -161,14 +150,14 @@ func (c *Catalog) take(e entry, from func(field string) string) *mistake {
 	if e.Like != "" {
 		like, ok := c.Lookup(e.Like)
 		if !ok {
-			return wrong("no model is called %q", e.Like).in("like").fix("belay models list has them; an entry can only be like one above it")
+			return p.in("like").wrong("no model is called %q", e.Like).WithHint("belay models list has them; an entry can only be like one above it")
 		}
 		like.Provider, like.Name, like.Aliases, like.Prices = m.Provider, m.Name, m.Aliases, m.Prices
 		delete(like.From, "aliases")
 		m = like
 	}
-	if bad := e.over(&m, from); bad != nil {
-		return bad
+	if err := e.over(&m, p); err != nil {
+		return err
 	}
 	if at >= 0 {
 		c.models[at] = m
@@ -179,10 +168,10 @@ func (c *Catalog) take(e entry, from func(field string) string) *mistake {
 }
 
 // over sets the fields that an entry has.
-func (e entry) over(m *Model, from func(string) string) *mistake {
+func (e entry) over(m *Model, p place) error {
 	set := func(given bool, field, written string) bool {
 		if given {
-			m.From[field] = from(written)
+			m.From[field] = p.At(strictyaml.Under(p.path, written)...)
 		}
 		return given
 	}
@@ -211,25 +200,25 @@ func (e entry) over(m *Model, from func(string) string) *mistake {
 		m.Pictures = e.Images
 	}
 	if set(e.USD != nil, "prices", "usd_per_million") {
-		p, bad := e.USD.prices()
-		if bad != nil {
-			return bad.in("usd_per_million")
+		prices, err := e.USD.prices(p.in("usd_per_million"))
+		if err != nil {
+			return err
 		}
-		m.Prices = p
+		m.Prices = prices
 	}
 	return nil
 }
 
 // check finds what is wrong with the fields but the prices.
-func (e entry) check() *mistake {
+func (e entry) check(p place) error {
 	for _, f := range []struct{ name, value string }{{"provider", e.Provider}, {"model", e.Model}} {
 		if f.value == "" || len(f.value) > maxName || strings.ContainsFunc(f.value, func(r rune) bool { return r <= ' ' || r == 0x7f }) {
-			return wrong("a model needs a %s: one word of at most %d bytes, have %q", f.name, maxName, short(f.value)).in(f.name)
+			return p.in(f.name).wrong("a model needs a %s: one word of at most %d bytes, have %q", f.name, maxName, short(f.value))
 		}
 	}
 	for i, a := range e.Aliases {
 		if a == "" || len(a) > maxName {
-			return wrong("an alias is a name").in("aliases", i)
+			return p.in("aliases", i).wrong("an alias is a name")
 		}
 	}
 	for _, f := range []struct {
@@ -237,23 +226,23 @@ func (e entry) check() *mistake {
 		value int64
 	}{{"context", e.Context}, {"output", e.Output}} {
 		if f.value < 0 || f.value > maxTokens {
-			return wrong("%d is no number of tokens: from 1 to %d", f.value, maxTokens).in(f.name).fix("leave it out if it isn't known")
+			return p.in(f.name).wrong("%d is no number of tokens: from 1 to %d", f.value, maxTokens).WithHint("leave it out if it isn't known")
 		}
 	}
 	for i, a := range e.Abilities {
 		if !slices.Contains(abilities, Ability(a)) {
-			return wrong("there is no ability %q", short(a)).in("abilities", i).fix("one of " + words(abilities))
+			return p.in("abilities", i).wrong("there is no ability %q", short(a)).WithHint("%s", "one of "+words(abilities))
 		}
 	}
 	if e.Vocabulary != "" && !slices.Contains(vocabularies, e.Vocabulary) {
-		return wrong("there is no vocabulary %q", short(e.Vocabulary)).in("vocabulary").fix("one of " + words(vocabularies))
+		return p.in("vocabulary").wrong("there is no vocabulary %q", short(e.Vocabulary)).WithHint("%s", "one of "+words(vocabularies))
 	}
 	if e.Images != "" && !slices.Contains(pictureRules, e.Images) {
-		return wrong("there is no rule %q for pictures", short(e.Images)).in("images").fix("one of " + words(pictureRules))
+		return p.in("images").wrong("there is no rule %q for pictures", short(e.Images)).WithHint("%s", "one of "+words(pictureRules))
 	}
 	if e.Factor != "" {
 		if f, err := strconv.ParseFloat(string(e.Factor), 64); err != nil || !(f >= 0.1 && f <= 10) {
-			return wrong("%q is no factor from 0.1 to 10", short(string(e.Factor))).in("factor")
+			return p.in("factor").wrong("%q is no factor from 0.1 to 10", short(string(e.Factor)))
 		}
 	}
 	return nil
@@ -278,43 +267,43 @@ func words[T ~string](list []T) string {
 }
 
 // prices are exact: dollars become millionths without a fraction in between.
-func (u *usd) prices() (*Prices, *mistake) {
-	r, bad := u.rates()
-	if bad != nil {
-		return nil, bad
+func (u *usd) prices(p place) (*Prices, error) {
+	r, err := u.rates(p)
+	if err != nil {
+		return nil, err
 	}
-	p := &Prices{Rates: r, Until: u.Until}
+	out := &Prices{Rates: r, Until: u.Until}
 	last := int64(0)
 	for i, l := range u.Long {
 		if l.Over <= last || l.Over > maxTokens {
-			return nil, wrong("over is a number of tokens, and each is larger than the one before it; have %d", l.Over).in("long", i, "over")
+			return nil, p.in("long", i, "over").wrong("over is a number of tokens, and each is larger than the one before it; have %d", l.Over)
 		}
 		last = l.Over
-		r, bad := l.rates()
-		if bad != nil {
-			return nil, bad.in("long", i)
+		r, err := l.rates(p.in("long", i))
+		if err != nil {
+			return nil, err
 		}
-		p.Long = append(p.Long, Tier{l.Over, r})
+		out.Long = append(out.Long, Tier{l.Over, r})
 	}
 	if _, err := time.Parse(time.DateOnly, u.Until); u.Until != "" && err != nil {
-		return nil, wrong("%q is no day", short(u.Until)).in("until").fix("such as 2026-12-31, the last on which the prices hold")
+		return nil, p.in("until").wrong("%q is no day", short(u.Until)).WithHint("such as 2026-12-31, the last on which the prices hold")
 	}
 	if u.Next == nil {
-		return p, nil
+		return out, nil
 	}
 	if u.Until == "" {
-		return nil, wrong("next needs a last day before it").in("next").fix("add until: 2026-12-31")
+		return nil, p.in("next").wrong("next needs a last day before it").WithHint("add until: 2026-12-31")
 	}
-	if p.Next, bad = u.Next.prices(); bad != nil {
-		return nil, bad.in("next")
+	if out.Next, err = u.Next.prices(p.in("next")); err != nil {
+		return nil, err
 	}
-	if p.Next.Until != "" && p.Next.Until <= p.Until {
-		return nil, wrong("it ends on %s, before it begins", p.Next.Until).in("next", "until")
+	if out.Next.Until != "" && out.Next.Until <= out.Until {
+		return nil, p.in("next", "until").wrong("it ends on %s, before it begins", out.Next.Until)
 	}
-	return p, nil
+	return out, nil
 }
 
-func (d Dollars) rates() (r Rates, bad *mistake) {
+func (d Dollars) rates(p place) (r Rates, err error) {
 	for _, f := range []struct {
 		name  string
 		value json.Number
@@ -331,8 +320,7 @@ func (d Dollars) rates() (r Rates, bad *mistake) {
 		}
 		v, ok := micro(string(f.value))
 		if !ok {
-			return r, wrong("%s is dollars for a million tokens, such as 2.50; have %q", f.name, short(string(f.value))).in(f.name).
-				fix("at most six digits behind the point; 0 if it costs nothing; leave usd_per_million out if it isn't known")
+			return r, p.in(f.name).wrong("%s is dollars for a million tokens, such as 2.50; have %q", f.name, short(string(f.value))).WithHint("at most six digits behind the point; 0 if it costs nothing; leave usd_per_million out if it isn't known")
 		}
 		f.to(v)
 	}

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"maps"
-	"regexp"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml/ast"
+
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/model"
 )
 
@@ -48,16 +51,22 @@ var stops = []string{"stop", "tool_calls", "length", "refused"}
 
 // compiler turns a file into a script; the first mistake stops it.
 type compiler struct {
-	*text
+	strictyaml.Reader
 	script Script
 	labels map[string]int // label → place on the main line
-	err    *belay.Error
 }
 
-func compile(src *text, f scriptFile) (*Script, error) {
-	c := compiler{text: src, script: Script{name: f.Name, images: f.Images, files: f.Files}, labels: map[string]int{}}
+func compile(t strictyaml.Text, root ast.Node) (*Script, error) {
+	var f scriptFile
+	if err := t.Decode(root, &f); err != nil {
+		return nil, err
+	}
+	c := compiler{Reader: strictyaml.Reader{Text: t, Root: root}, script: Script{name: f.Name, images: f.Images, files: f.Files}, labels: map[string]int{}}
+	if f.Name == "" {
+		c.script.name = strings.TrimSuffix(filepath.Base(t.Name), filepath.Ext(t.Name))
+	}
 	if len(f.Steps) == 0 {
-		c.fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
+		c.Fail([]any{"steps"}, "the script has no steps").WithHint("give it steps; %s", reference)
 	}
 	for i := range f.Steps {
 		c.step(i, &f.Steps[i])
@@ -66,19 +75,10 @@ func compile(src *text, f scriptFile) (*Script, error) {
 	for i := range f.Steps {
 		c.jump(&f.Steps[i])
 	}
-	if c.err != nil {
-		return nil, c.err
+	if c.Err != nil {
+		return nil, c.Err
 	}
 	return &c.script, nil
-}
-
-// fail keeps the first mistake.
-func (c *compiler) fail(path []any, format string, args ...any) *belay.Error {
-	err := c.errorAt(path, format, args...).WithHint("%s", reference)
-	if c.err == nil {
-		c.err = err
-	}
-	return err
 }
 
 // step checks one step and makes it playable. Its jump is set later, when all
@@ -91,7 +91,7 @@ func (c *compiler) step(i int, st *step) {
 	c.count(path("repeat"), st.Repeat)
 	c.count(path("chunks"), st.Chunks)
 	if st.Text == "" && st.Reasoning == "" && st.Stop == "" && len(st.Calls) == 0 && st.Fault == nil {
-		c.fail(path(), "step %d says nothing", i+1).
+		c.Fail(path(), "step %d says nothing", i+1).
 			WithHint("give it text, calls or a fault; for an empty answer write stop: stop")
 	}
 	for k, call := range st.Calls {
@@ -103,12 +103,12 @@ func (c *compiler) step(i int, st *step) {
 	case st.Stop == "":
 		st.Stop = "stop"
 	case !slices.Contains(stops, st.Stop):
-		c.fail(path("stop"), "unknown stop %q", st.Stop).WithHint("use %s", strings.Join(stops, ", "))
+		c.Fail(path("stop"), "unknown stop %q", st.Stop).WithHint("use %s", strings.Join(stops, ", "))
 	}
 	if u := st.Usage; u != nil {
 		st.usage = &belay.Usage{Input: u.Input, Output: u.Output, Cached: u.Cached, Reported: true}
 		if u.Input < 0 || u.Output < 0 || u.Cached < 0 {
-			c.fail(path("usage"), "a usage is 0 or more")
+			c.Fail(path("usage"), "a usage is 0 or more")
 		}
 	}
 	if st.When != nil {
@@ -121,11 +121,11 @@ func (c *compiler) step(i int, st *step) {
 
 func (c *compiler) call(path []any, f callFile) model.Call {
 	if f.Tool == "" {
-		c.fail(path, "a call without a tool").WithHint("write tool: NAME")
+		c.Fail(path, "a call without a tool").WithHint("write tool: NAME")
 	}
 	if f.Raw != nil {
 		if f.Args != nil {
-			c.fail(under(path, "raw"), "a call has either args or raw").WithHint("use raw only for arguments that aren't valid JSON")
+			c.Fail(strictyaml.Under(path, "raw"), "a call has either args or raw").WithHint("use raw only for arguments that aren't valid JSON")
 		}
 		return model.Call{Name: f.Tool, Args: *f.Raw}
 	}
@@ -136,28 +136,28 @@ func (c *compiler) call(path []any, f callFile) model.Call {
 	enc := json.NewEncoder(&b)
 	enc.SetEscapeHTML(false)
 	if err := enc.Encode(f.Args); err != nil {
-		c.fail(under(path, "args"), "the arguments have no form in JSON").Wrap(err).WithHint("JSON has no .inf and no .nan")
+		c.Fail(strictyaml.Under(path, "args"), "the arguments have no form in JSON").Wrap(err).WithHint("JSON has no .inf and no .nan")
 	}
 	return model.Call{Name: f.Tool, Args: strings.TrimSuffix(b.String(), "\n")}
 }
 
 func (c *compiler) when(path []any, w *when) {
-	w.matches, w.note = c.pattern(under(path, "matches"), w.Matches), c.pattern(under(path, "note"), w.Note)
-	c.count(under(path, "attempt"), w.Attempt)
+	w.matches, w.note = c.Pattern(strictyaml.Under(path, "matches"), w.Matches), c.Pattern(strictyaml.Under(path, "note"), w.Note)
+	c.count(strictyaml.Under(path, "attempt"), w.Attempt)
 	if !w.aboutInput() && !w.unrecorded() {
-		c.fail(path, "a when without a condition always holds").
+		c.Fail(path, "a when without a condition always holds").
 			WithHint("use contains, matches, tool, error, note, attempt or forced, or remove when")
 	}
 }
 
 func (c *compiler) fault(path []any, f *fault) {
 	if _, ok := faultKinds[f.Kind]; !ok {
-		c.fail(under(path, "kind"), "unknown fault %q", f.Kind).
+		c.Fail(strictyaml.Under(path, "kind"), "unknown fault %q", f.Kind).
 			WithHint("use %s", strings.Join(slices.Sorted(maps.Keys(faultKinds)), ", "))
 	}
-	c.count(under(path, "afterChars"), f.AfterChars)
-	c.count(under(path, "attempts"), f.Attempts)
-	f.retryAfter = c.duration(under(path, "retryAfter"), f.RetryAfter)
+	c.count(strictyaml.Under(path, "afterChars"), f.AfterChars)
+	c.count(strictyaml.Under(path, "attempts"), f.Attempts)
+	f.retryAfter = c.duration(strictyaml.Under(path, "retryAfter"), f.RetryAfter)
 }
 
 // add puts a step on the main line or beside it.
@@ -166,18 +166,18 @@ func (c *compiler) add(st *step) {
 	s := &c.script
 	if st.When != nil {
 		if st.Label != "" || st.Repeat != 0 {
-			c.fail(field("when"), "a step with when is no place on the main line: it has no label and no repeat").
+			c.Fail(field("when"), "a step with when is no place on the main line: it has no label and no repeat").
 				WithHint("put the label on a step without when; a branch is taken as often as it holds, times bounds that")
 		}
 		s.branch = append(s.branch, st)
 		return
 	}
 	if st.Times != 0 {
-		c.fail(field("times"), "times bounds a step with when").WithHint("use repeat to say something several times")
+		c.Fail(field("times"), "times bounds a step with when").WithHint("use repeat to say something several times")
 	}
 	if st.Label != "" {
 		if _, twice := c.labels[st.Label]; twice || st.Label == labelEnd || st.Label == labelNext {
-			c.fail(field("label"), "the label %q is taken", st.Label).WithHint("choose another; %s and %s are everywhere", labelEnd, labelNext)
+			c.Fail(field("label"), "the label %q is taken", st.Label).WithHint("choose another; %s and %s are everywhere", labelEnd, labelNext)
 		}
 		c.labels[st.Label] = s.length
 	}
@@ -188,7 +188,7 @@ func (c *compiler) add(st *step) {
 
 // jump sets where a step leads.
 func (c *compiler) jump(st *step) {
-	if st.Goto == "" || c.err != nil {
+	if st.Goto == "" || c.Err != nil {
 		return
 	}
 	place, ok := c.labels[st.Goto]
@@ -199,7 +199,7 @@ func (c *compiler) jump(st *step) {
 	case st.Goto == labelEnd:
 		place = c.script.length
 	default:
-		c.fail([]any{"steps", st.index, "goto"}, "no step has the label %q", st.Goto).
+		c.Fail([]any{"steps", st.index, "goto"}, "no step has the label %q", st.Goto).
 			WithHint("labels here: %s", strings.Join(append(slices.Sorted(maps.Keys(c.labels)), labelNext, labelEnd), ", "))
 		return
 	}
@@ -207,33 +207,11 @@ func (c *compiler) jump(st *step) {
 }
 
 func (c *compiler) duration(path []any, text string) time.Duration {
-	if text == "" {
-		return 0
-	}
-	d, err := time.ParseDuration(text)
-	if err != nil || d < 0 || d > maxDelay {
-		c.fail(path, "%q is no duration between 0 and %s", text, maxDelay).WithHint("write a number with a unit, as in 250ms or 2s")
-	}
-	return d
+	return c.Duration(path, text, 0, maxDelay)
 }
 
 func (c *compiler) count(path []any, n int) {
 	if n < 0 || n > maxRepeat {
-		c.fail(path, "%d is not between 0 and %d", n, maxRepeat)
+		c.Fail(path, "%d is not between 0 and %d", n, maxRepeat)
 	}
 }
-
-func (c *compiler) pattern(path []any, text string) *regexp.Regexp {
-	if text == "" {
-		return nil
-	}
-	re, err := regexp.Compile(text)
-	if err != nil {
-		c.fail(path, "no regular expression").Wrap(err).WithHint("the syntax is that of Go's regexp; quote the text in YAML with ' '")
-		return nil
-	}
-	return re
-}
-
-// under is the path of a field.
-func under(path []any, field string) []any { return append(slices.Clone(path), field) }
