@@ -1,6 +1,7 @@
 package auth
 
 import (
+	"context"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -46,8 +47,11 @@ const PrefixID = "tok"
 // MaxName is how long the name of a token may be, in bytes.
 const MaxName = 100
 
-// maxTokens bounds the file.
-const maxTokens = 10_000
+// Bounds of the file.
+const (
+	maxTokens = 10_000
+	maxFile   = 16 << 20 // bytes
+)
 
 // Tokens are the tokens of a store directory: a file that only its owner may
 // read. Processes that change it take turns; one that reads it sees a change
@@ -256,24 +260,12 @@ func stampOf(info fs.FileInfo) stamp {
 
 // read takes the file as it is; one that others may read is refused.
 func (t *Tokens) read() ([]Token, error) {
-	f, err := os.Open(t.path)
+	b, err := files.ReadPrivate(t.path, maxFile, belay.CodeBadConfig)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
 	if err != nil {
-		return nil, t.broken(err)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, t.broken(err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, belay.Errorf(belay.CodeBadConfig, "others may read or write the file (mode %o)", info.Mode().Perm()).At(t.path).WithHint("chmod 600 %s", t.path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, 16<<20))
-	if err != nil {
-		return nil, t.broken(err)
+		return nil, err
 	}
 	var all []Token
 	if err := json.Unmarshal(b, &all); err != nil {
@@ -288,14 +280,11 @@ func (t *Tokens) broken(err error) error {
 
 // change lets one process at a time change the file.
 func (t *Tokens) change(how func([]Token) ([]Token, error)) error {
-	lock, err := os.OpenFile(t.path+".lock", os.O_CREATE|os.O_RDWR, 0o600)
+	unlock, err := files.Lock(context.Background(), t.path+".lock")
 	if err != nil {
-		return belay.Errorf(belay.CodeNotWritten, "the tokens can't be written").At(t.path).Wrap(err)
+		return err
 	}
-	defer lock.Close() // gives the lock back
-	if err := syscall.Flock(int(lock.Fd()), syscall.LOCK_EX); err != nil {
-		return belay.Errorf(belay.CodeNotWritten, "the tokens can't be locked").At(t.path).Wrap(err)
-	}
+	defer unlock()
 	all, err := t.read()
 	if err != nil {
 		return err

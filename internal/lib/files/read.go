@@ -17,11 +17,38 @@ func ReadUpTo(path string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
+	return upTo(f, limit)
+}
+
+func upTo(f *os.File, limit int64) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(f, limit+1))
 	if err == nil && int64(len(b)) > limit {
 		err = belay.Errorf(belay.CodeTooLarge, "it is larger than %d KiB", limit>>10)
 	}
 	return b, err
+}
+
+// ReadPrivate is ReadUpTo for a file that only its owner may read or change. All
+// errors but that there is none have the code.
+func ReadPrivate(path string, limit int64, code belay.Code) (b []byte, err error) {
+	f, err := os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, err
+	}
+	if err == nil {
+		defer f.Close()
+		var info fs.FileInfo
+		if info, err = f.Stat(); err == nil && info.Mode().Perm()&0o077 != 0 {
+			return nil, belay.Errorf(code, "others may read or change it (mode %04o)", info.Mode().Perm()).At(path).WithHint("chmod 600 %s", path)
+		}
+	}
+	if err == nil {
+		b, err = upTo(f, limit)
+	}
+	if err != nil {
+		return nil, belay.Errorf(code, "it can't be read").At(path).Wrap(err).WithHint("the file must be yours: ls -l %s", path)
+	}
+	return b, nil
 }
 
 // WithContext is a reader that ends with the context.

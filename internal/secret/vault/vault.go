@@ -195,7 +195,7 @@ func (v Vault) change(ctx context.Context, edit func(*kept) error) error {
 	if err := os.MkdirAll(v.Dir, 0o700); err != nil {
 		return belay.Errorf(belay.CodeNotWritten, "the folder can't be made").At(v.Dir).Wrap(err).WithHint("XDG_CONFIG_HOME names the folder of settings")
 	}
-	unlock, err := lock(ctx, filepath.Join(v.Dir, lockFile))
+	unlock, err := files.Lock(ctx, filepath.Join(v.Dir, lockFile))
 	if err != nil {
 		return err
 	}
@@ -218,7 +218,7 @@ func (v Vault) change(ctx context.Context, edit func(*kept) error) error {
 // open reads the file. Where there is none yet, there may be no identity either.
 func (v Vault) open() (kept, *age.X25519Identity, error) {
 	k := kept{Version: version}
-	sealed, err := private(v.path(), maxFile)
+	sealed, err := files.ReadPrivate(v.path(), maxFile, belay.CodeBadSecrets)
 	if errors.Is(err, fs.ErrNotExist) {
 		id, err := v.identity()
 		if errors.Is(err, errNoIdentity) && v.IdentityPath == "" {
@@ -305,7 +305,7 @@ func (v Vault) identity() (*age.X25519Identity, error) {
 		return parseIdentity(v.Identity, "BELAY_SECRET_KEY")
 	}
 	path := v.identityPath()
-	b, err := private(path, maxName<<10)
+	b, err := files.ReadPrivate(path, maxName<<10, belay.CodeBadSecrets)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, belay.Errorf(belay.CodeBadSecrets, "the identity that opens %s is missing", File).At(path).Wrap(errNoIdentity).
 			WithHint("bring the file back; --identity FILE or BELAY_SECRET_KEY gives it from elsewhere")
@@ -344,31 +344,4 @@ func (v Vault) newIdentity() (*age.X25519Identity, error) {
 	}
 	text := fmt.Sprintf("# opens %s beside it; both together give the secrets\n# public key: %s\n%s\n", File, id.Recipient(), id)
 	return id, put(v.identityPath(), []byte(text))
-}
-
-// private reads a file that only its owner may read.
-func private(path string, limit int64) ([]byte, error) {
-	f, err := os.Open(path)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, err
-	}
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadSecrets, "it can't be read").At(path).Wrap(err).WithHint("the file must be yours: ls -l %s", path)
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadSecrets, "it can't be read").At(path).Wrap(err)
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return nil, belay.Errorf(belay.CodeBadSecrets, "others may read or change it (mode %04o)", info.Mode().Perm()).At(path).WithHint("chmod 600 %s", path)
-	}
-	b, err := io.ReadAll(io.LimitReader(f, limit+1))
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadSecrets, "it can't be read").At(path).Wrap(err)
-	}
-	if int64(len(b)) > limit {
-		return nil, belay.Errorf(belay.CodeBadSecrets, "it is larger than it can be").At(path).WithHint("move the file away")
-	}
-	return b, nil
 }

@@ -1,6 +1,6 @@
 //go:build unix
 
-package vault
+package files
 
 import (
 	"context"
@@ -12,15 +12,16 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// How long a process waits for another that is changing the file.
+// How long a process waits for another that has the lock.
 const (
 	pause = 10 * time.Millisecond
 	tries = 1000
 )
 
-// lock waits until no other process changes the secrets. The system takes the
-// lock from a process that dies; the file itself stays.
-func lock(ctx context.Context, path string) (unlock func(), err error) {
+// Lock waits until no other process has the lock of a file, which it makes if there
+// is none. The system takes the lock from a process that dies; the file itself
+// stays.
+func Lock(ctx context.Context, path string) (unlock func(), err error) {
 	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeNotWritten, "it can't be opened").At(path).Wrap(err).WithHint("the folder must be yours and writable")
@@ -32,7 +33,7 @@ func lock(ctx context.Context, path string) (unlock func(), err error) {
 		}
 		if !errors.Is(err, syscall.EWOULDBLOCK) && !errors.Is(err, syscall.EINTR) || try == tries {
 			f.Close() //nolint:errcheck // there is an error already
-			return nil, belay.Errorf(belay.CodeBusy, "another process is changing the secrets").At(path).Wrap(err).WithHint("try again")
+			return nil, belay.Errorf(belay.CodeBusy, "another process has the lock").At(path).Wrap(err).WithHint("try again")
 		}
 		select {
 		case <-ctx.Done():
