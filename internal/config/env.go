@@ -1,13 +1,10 @@
 package config
 
 import (
-	"errors"
-	"io/fs"
 	"path/filepath"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/template"
-	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/model/catalog"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
@@ -118,12 +115,9 @@ func (e Env) Catalog() (*catalog.Catalog, error) {
 	}
 	var models []catalog.File
 	for _, path := range paths {
-		b, err := files.ReadUpTo(path, maxConfig)
-		switch {
-		case errors.Is(err, fs.ErrNotExist):
-			continue
-		case err != nil:
-			return nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away")
+		b, err := contentOf(path, maxConfig, belay.CodeBadConfig)
+		if err != nil {
+			return nil, err
 		}
 		models = append(models, catalog.File{Name: path, Data: b})
 	}

@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"errors"
-	"io/fs"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -14,7 +12,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
-	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // configName is the file's name in the folders of the machine, a person and a
@@ -42,14 +39,18 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 		paths = append(paths, filepath.Join(in.Workspace, ".belay", configName))
 	}
 	for i, path := range paths {
-		f, content, err := readFile(path)
+		content, err := contentOf(path, maxConfig, belay.CodeBadConfig)
 		if err != nil {
 			return nil, err
 		}
-		if f.path == "" {
+		if content == nil {
 			continue
 		}
-		if f.counts = i < own; !f.counts && len(f.Settings)+len(f.Providers) > 0 {
+		f := file{path: path, counts: i < own}
+		if f.File, err = parseFile(path, content); err != nil {
+			return nil, err
+		}
+		if !f.counts && len(f.Settings)+len(f.Providers) > 0 {
 			standing, err := in.standing(ctx, ".belay/"+configName, content)
 			if err != nil {
 				return nil, err
@@ -59,19 +60,6 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 		files = append(files, f)
 	}
 	return files, nil
-}
-
-// readFile reads one file; one that isn't there has no path.
-func readFile(path string) (file, []byte, error) {
-	b, err := files.ReadUpTo(path, maxConfig)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return file{}, nil, nil
-	case err != nil:
-		return file{}, nil, belay.Errorf(belay.CodeBadConfig, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away")
-	}
-	f, err := parseFile(path, b)
-	return file{File: f, path: path}, b, err
 }
 
 // parseFile reads what a configuration file says.
@@ -333,7 +321,7 @@ func narrowsMode(m, have belay.Mode) bool {
 
 // narrowsBoundary reports whether a boundary allows no more than what is set
 // without it, by its name alone.
-func narrowsBoundary(name, have string) bool {
+func narrowsBoundary(_ *Layers, name, have string) bool {
 	return name == belay.BoundaryReadOnly || name == belay.BoundaryWorkspace && have == belay.BoundaryFull
 }
 
@@ -342,18 +330,18 @@ func narrowsBoundary(name, have string) bool {
 // that was accepted, and with another policy fewer places end more of them.
 func narrowsQueueCap(l *Layers, v, have string) bool {
 	drop := cmp.Or(l.set["queue-drop"].text, string(belay.DropNew))
-	return drop == string(belay.DropNew) && fewer(v, have)
+	return drop == string(belay.DropNew) && fewer(l, v, have)
 }
 
 // fewer reports whether a limit is at most another; 0 is none.
-func fewer(a, b string) bool {
+func fewer(_ *Layers, a, b string) bool {
 	x, errA := strconv.Atoi(a)
 	y, errB := strconv.Atoi(b)
 	return errA == nil && errB == nil && x > 0 && (y == 0 || x <= y)
 }
 
 // shorter is fewer for lengths of time.
-func shorter(a, b string) bool {
+func shorter(_ *Layers, a, b string) bool {
 	x, errA := time.ParseDuration(a)
 	y, errB := time.ParseDuration(b)
 	return errA == nil && x > 0 && (b == "0" || errB == nil && (y == 0 || x <= y))

@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -167,10 +168,17 @@ func (p *parser) oneOf(v given, allowed ...string) string {
 	return v.text
 }
 
-func (p *parser) number(v given) int {
+// maxLimit bounds a limit that is a number.
+const maxLimit = 1_000_000_000
+
+func (p *parser) number(v given, least, most int, try string) int {
 	n, err := strconv.Atoi(v.text)
-	if err != nil || n < 0 || n > 1_000_000_000 {
-		p.bad(belay.CodeUsage, p.flag()+"=0 is no limit", "%q is not a number from 0", v.text)
+	if err != nil || n < least || n > most {
+		to := ""
+		if most < maxLimit {
+			to = fmt.Sprintf(" to %d", most)
+		}
+		p.bad(belay.CodeUsage, p.flag()+"="+try, "%q is not a number from %d%s", v.text, least, to)
 	}
 	return n
 }
@@ -188,14 +196,6 @@ func (p *parser) duration(v given, least time.Duration) belay.Duration {
 		p.bad(belay.CodeUsage, hint, "%q is not a length of time such as 90s, 30m or 2h", v.text)
 	}
 	return belay.Duration(d)
-}
-
-func (p *parser) queueCap(v given) int {
-	n, err := strconv.Atoi(v.text)
-	if err != nil || n < 1 || n > belay.MaxQueued {
-		p.bad(belay.CodeUsage, p.flag()+"=10", "%q is not a number from 1 to %d", v.text, belay.MaxQueued)
-	}
-	return n
 }
 
 func (p *parser) quiet(v given) belay.Duration {

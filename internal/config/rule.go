@@ -16,7 +16,6 @@ import (
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/tool"
-	toolfile "github.com/belay-run/belay/internal/tool/file"
 )
 
 // systemDir has the files of a machine's administrator.
@@ -158,12 +157,9 @@ func readRuleFile(path string) ([]byte, error) { return files.ReadUpTo(path, rul
 
 // addRules takes a file of rules, if there is one.
 func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {
-	b, err := readRuleFile(path)
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return nil
-	case err != nil:
-		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
+	b, err := contentOf(path, rulefile.MaxBytes, belay.CodeBadPolicy)
+	if b == nil || err != nil {
+		return err
 	}
 	return l.Add(path, b, tier, true)
 }
@@ -173,18 +169,12 @@ func (in Input) rulesOfPerson(l *rulefile.Layers) error {
 	if dir == "" {
 		return nil
 	}
-	if err := addRules(l, filepath.Join(dir, policyName), policy.TierUser); err != nil {
+	more, err := yamlIn(filepath.Join(dir, policyDir), belay.CodeBadPolicy)
+	if err != nil {
 		return err
 	}
-	more, err := os.ReadDir(filepath.Join(dir, policyDir))
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return belay.Errorf(belay.CodeBadPolicy, "the folder can't be read: %s", files.Reason(err)).At(filepath.Join(dir, policyDir)).WithHint("repair the folder or move it away")
-	}
-	for _, e := range more {
-		if !isYAML(e) {
-			continue
-		}
-		if err := addRules(l, filepath.Join(dir, policyDir, e.Name()), policy.TierUser); err != nil {
+	for _, path := range append([]string{filepath.Join(dir, policyName)}, more...) {
+		if err := addRules(l, path, policy.TierUser); err != nil {
 			return err
 		}
 	}
@@ -200,15 +190,10 @@ func (in Input) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers) error 
 	}
 	defer root.Close()
 	rel := ".belay/" + policyName
-	path := filepath.Join(in.Workspace, filepath.FromSlash(rel))
 	if _, err := root.Lstat(rel); errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
-	content, err := toolfile.Content(ctx, root, rel, MaxManifest)
-	if err != nil {
-		return belay.Errorf(belay.CodeBadPolicy, "it can't be read: %v", err).At(path).WithHint("repair the file or move it away; nothing runs without the rules")
-	}
-	standing, err := in.standing(ctx, rel, content)
+	path, content, standing, err := in.judged(ctx, root, rel, belay.CodeBadPolicy)
 	if err != nil {
 		return err
 	}

@@ -64,7 +64,7 @@ var settings = []Setting{
 		Help:    "What programs run in: read-only, workspace-write, full (nothing confines them), or one of policy.yaml (default the mode's).",
 		take:    func(p *parser, v given) { p.out.Boundary = v.text },
 		show:    func(s *Settings) string { return cmp.Or(s.Boundary, policy.ModeBoundary(s.Mode)) },
-		narrows: func(_ *Layers, v, have string) bool { return narrowsBoundary(v, have) }},
+		narrows: narrowsBoundary},
 	{Name: "tools", JSON: "tools", Value: "LIST",
 		Help: "Which tools there are: a set (minimal, coding, messaging, full), group:NAME, names with *; - before one takes it away. Separated by commas.",
 		take: func(p *parser, v given) { p.out.Tools = p.tools(v.text) },
@@ -88,23 +88,17 @@ var settings = []Setting{
 		show: func(s *Settings) string { return strings.Join(s.Fallback, ",") }},
 	{Name: "script", Value: "FILE", Help: "Play a scripted model from a file instead.", Once: true},
 	{Name: "max-steps", JSON: "maxSteps", Value: "N", Help: "Steps of a turn; 0 is no limit.", Default: "200",
-		take: func(p *parser, v given) { p.out.Limits.Steps = p.number(v) },
-		show: func(s *Settings) string { return fmt.Sprint(s.Limits.Steps) },
-		narrows: func(_ *Layers, v, have string) bool {
-			return fewer(v, have)
-		}},
+		take:    func(p *parser, v given) { p.out.Limits.Steps = p.number(v, 0, maxLimit, "0 is no limit") },
+		show:    func(s *Settings) string { return fmt.Sprint(s.Limits.Steps) },
+		narrows: fewer},
 	{Name: "max-time", JSON: "maxTime", Value: "TIME", Help: "Active time of a turn, such as 30m; 0 is no limit.", Default: "1h",
-		take: func(p *parser, v given) { p.out.Limits.Time = p.duration(v, 0) },
-		show: func(s *Settings) string { return s.Limits.Time.String() },
-		narrows: func(_ *Layers, v, have string) bool {
-			return shorter(v, have)
-		}},
+		take:    func(p *parser, v given) { p.out.Limits.Time = p.duration(v, 0) },
+		show:    func(s *Settings) string { return s.Limits.Time.String() },
+		narrows: shorter},
 	{Name: "max-calls", JSON: "maxCalls", Value: "N", Help: "Tool calls of a turn; 0 is no limit.", Default: "1000",
-		take: func(p *parser, v given) { p.out.Limits.Calls = p.number(v) },
-		show: func(s *Settings) string { return fmt.Sprint(s.Limits.Calls) },
-		narrows: func(_ *Layers, v, have string) bool {
-			return fewer(v, have)
-		}},
+		take:    func(p *parser, v given) { p.out.Limits.Calls = p.number(v, 0, maxLimit, "0 is no limit") },
+		show:    func(s *Settings) string { return fmt.Sprint(s.Limits.Calls) },
+		narrows: fewer},
 	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
 		take: func(p *parser, v given) {
 			p.out.Completion = belay.Completion(p.oneOf(v, "required", "conversational"))
@@ -128,14 +122,14 @@ var settings = []Setting{
 	{Name: "ask-timeout", JSON: "askTimeout", Value: "TIME", Help: "How long a question waits before it is denied.", Default: "24h",
 		take:    func(p *parser, v given) { p.out.AskTimeout = p.duration(v, time.Second) },
 		show:    func(s *Settings) string { return cmp.Or(s.AskTimeout, belay.DefaultAskTimeout).String() },
-		narrows: func(_ *Layers, v, have string) bool { return shorter(v, have) }},
+		narrows: shorter},
 	{Name: "queue", Value: "MODE",
 		Help:    "What becomes of a task that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject. Given more to do (run --session), of this one task.",
 		take:    func(p *parser, v given) { p.out.Queue.Mode = belay.QueueMode(p.oneOf(v, asText(belay.QueueModes)...)) },
 		show:    func(s *Settings) string { return string(WholeQueueing(s.Queue).Mode) },
 		narrows: func(_ *Layers, v, _ string) bool { return v == string(belay.QueueReject) }},
 	{Name: "queue-cap", Value: "N", Help: "How many tasks may wait, 1 to 100.", Default: "100",
-		take:    func(p *parser, v given) { p.out.Queue.Cap = p.queueCap(v) },
+		take:    func(p *parser, v given) { p.out.Queue.Cap = p.number(v, 1, belay.MaxQueued, "10") },
 		show:    func(s *Settings) string { return fmt.Sprint(WholeQueueing(s.Queue).Cap) },
 		narrows: narrowsQueueCap},
 	{Name: "queue-drop", Value: "WHICH",

@@ -2,8 +2,6 @@ package config
 
 import (
 	"context"
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -12,7 +10,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/lib/files"
-	toolfile "github.com/belay-run/belay/internal/tool/file"
 )
 
 // manifestDir is the folder of tools, below a person's folder of settings and
@@ -68,22 +65,14 @@ func (in Input) toolsOfPerson() (all []manifest.Command, err error) {
 	if dir == "" {
 		return nil, nil
 	}
-	dir = filepath.Join(dir, manifestDir)
-	entries, err := os.ReadDir(dir)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
+	paths, err := yamlIn(filepath.Join(dir, manifestDir), belay.CodeBadManifest)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeBadManifest, "the folder can't be read: %s", files.Reason(err)).At(dir).WithHint("repair the folder or move it away")
+		return nil, err
 	}
-	for _, e := range entries {
-		if !isYAML(e) {
-			continue
-		}
-		path := filepath.Join(dir, e.Name())
+	for _, path := range paths {
 		b, err := files.ReadUpTo(path, MaxManifest)
 		if err != nil {
-			return nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", files.Reason(err)).At(path).WithHint("repair the file or move it away")
+			return nil, unreadable(belay.CodeBadManifest, path, err)
 		}
 		some, err := manifest.Parse(path, b)
 		if err != nil {
@@ -92,11 +81,6 @@ func (in Input) toolsOfPerson() (all []manifest.Command, err error) {
 		all = append(all, some...)
 	}
 	return all, nil
-}
-
-func isYAML(e fs.DirEntry) bool {
-	ext := filepath.Ext(e.Name())
-	return (ext == ".yaml" || ext == ".yml") && !e.IsDir()
 }
 
 // toolsOfWorkspace reads the manifests of the workspace that are trusted.
@@ -110,12 +94,7 @@ func (in Input) toolsOfWorkspace(ctx context.Context) (all []manifest.Command, i
 		if !strings.HasPrefix(rel, ".belay/"+manifestDir+"/") {
 			continue // its reader looks at it
 		}
-		path := filepath.Join(in.Workspace, filepath.FromSlash(rel))
-		content, err := toolfile.Content(ctx, root, rel, MaxManifest)
-		if err != nil {
-			return nil, nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %v", err).At(path).WithHint("repair the file or move it away")
-		}
-		standing, err := in.standing(ctx, rel, content)
+		path, content, standing, err := in.judged(ctx, root, rel, belay.CodeBadManifest)
 		if err != nil {
 			return nil, nil, err
 		}
