@@ -276,7 +276,7 @@ func (d *Dispatcher) Counts() (ready, running, asleep int, oldest time.Duration)
 	for _, p := range d.ready.places {
 		oldest = max(oldest, now.Sub(p.since))
 	}
-	return d.ready.len(), len(d.running), d.wakes.len(), oldest
+	return len(d.ready.places), len(d.running), len(d.wakes.places), oldest
 }
 
 // Sessions are those that run, in order.

@@ -27,8 +27,7 @@ type drive struct {
 	perf           Performer
 	running        map[string]*Run
 	wg             sync.WaitGroup
-	landed         chan effectResult
-	facts          chan *effectFact
+	reports        chan report   // of effects
 	nudge          chan struct{} // capacity 1: the inbox may have something
 	onlyBackground atomic.Bool   // nothing is wanted but that processes of the background go on
 }
@@ -42,21 +41,16 @@ type streamState struct {
 	saved int64 // the sequence of the cached state
 }
 
-// effectResult is an effect that ended. No facts mean that its driver shut down and
-// the next one decides its outcome.
-type effectResult struct {
-	key   string
+// report is what an effect records while it runs, or when it ended: no facts mean
+// then that its driver shut down and the next one decides its outcome.
+type report struct {
+	ended string // the key of an effect that ended
 	facts []core.Fact
-}
-
-// effectFact is a fact that an effect records while it runs.
-type effectFact struct {
-	facts []core.Fact // one
-	ack   chan error  // nil: the emitter doesn't wait
+	ack   chan error // nil: the effect doesn't wait
 }
 
 func (e *Engine) newDrive(own *ownership, stream belay.StreamID) *drive {
-	return &drive{e: e, own: own, session: own.session, stream: stream, perf: e.c.Performers.Of(own.session, stream), running: map[string]*Run{}, landed: make(chan effectResult), facts: make(chan *effectFact),
+	return &drive{e: e, own: own, session: own.session, stream: stream, perf: e.c.Performers.Of(own.session, stream), running: map[string]*Run{}, reports: make(chan report),
 		nudge: make(chan struct{}, 1)}
 }
 
@@ -150,10 +144,8 @@ func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
 	due, stop := v.due(at)
 	defer stop()
 	select {
-	case l := <-v.landed:
-		v.land(b, l)
-	case f := <-v.facts:
-		v.emitted(b, f)
+	case r := <-v.reports:
+		v.record(b, r)
 	case <-v.nudge:
 		inbox = true
 	case <-due:
@@ -166,10 +158,8 @@ func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
 func (v *drive) collect(b *batch) (inbox bool) {
 	for {
 		select {
-		case l := <-v.landed:
-			v.land(b, l)
-		case f := <-v.facts:
-			v.emitted(b, f)
+		case r := <-v.reports:
+			v.record(b, r)
 		case <-v.nudge:
 			inbox = true
 		default:
@@ -195,16 +185,15 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-func (v *drive) land(b *batch, l effectResult) {
-	v.running[l.key].cancel()
-	delete(v.running, l.key)
-	v.add(b, l.facts, nil, "")
-}
-
-func (v *drive) emitted(b *batch, f *effectFact) {
-	v.add(b, f.facts, nil, "")
-	if f.ack != nil {
-		b.acks = append(b.acks, f.ack)
+// record takes what an effect reports.
+func (v *drive) record(b *batch, r report) {
+	if r.ended != "" {
+		v.running[r.ended].cancel()
+		delete(v.running, r.ended)
+	}
+	v.add(b, r.facts, nil, "")
+	if r.ack != nil {
+		b.acks = append(b.acks, r.ack)
 	}
 }
 
@@ -218,10 +207,8 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	for len(v.running) > 0 || v.startLeftover(ctx) {
 		look, stop := v.due(v.watchAt())
 		select {
-		case l := <-v.landed:
-			v.land(b, l)
-		case f := <-v.facts:
-			v.emitted(b, f)
+		case r := <-v.reports:
+			v.record(b, r)
 			b.answer(cause) // it must not wait for the last append: that one waits for it
 		case <-look:
 			v.watch(b)

@@ -28,13 +28,13 @@ func (none) Supply(core.Decider, belay.Ref, []byte) bool { return false }
 // leave. It waits for the append, and the drive for it: one must be told.
 func TestPendingAppendFailsWhenTheDriveLeaves(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		v := &drive{e: &Engine{c: Config{Now: time.Now}}, perf: none{}, running: map[string]*Run{"effect": {cancel: func() {}}}, landed: make(chan effectResult), facts: make(chan *effectFact)}
+		v := &drive{e: &Engine{c: Config{Now: time.Now}}, perf: none{}, running: map[string]*Run{"effect": {cancel: func() {}}}, reports: make(chan report)}
 		ack := make(chan error, 1)
 		b := &batch{acks: []chan error{ack}}
 		var told error
 		v.wg.Go(func() {
 			told = <-ack
-			v.landed <- effectResult{key: "effect"}
+			v.reports <- report{ended: "effect"}
 		})
 		if err := v.leave(t.Context(), b, store.ErrStale); !errors.Is(err, store.ErrStale) || !errors.Is(told, store.ErrStale) {
 			t.Errorf("the drive left with %v, the effect was told %v", err, told)

@@ -70,22 +70,22 @@ func (v *drive) newRun(ctx context.Context, eff core.Effect, cancel context.Canc
 var errGivenUp = errors.New("the effect was given up")
 
 // Record records a fact, soon. Those of an effect that was given up are dropped.
-func (r *Run) Record(f core.Fact) { r.emit(&effectFact{facts: []core.Fact{f}}) }
+func (r *Run) Record(f core.Fact) { r.report(report{facts: []core.Fact{f}}) }
 
 // RecordDurably records a fact. It is durable when RecordDurably returns nil.
 func (r *Run) RecordDurably(f core.Fact) error {
 	ack := make(chan error, 1)
-	if !r.emit(&effectFact{facts: []core.Fact{f}, ack: ack}) {
+	if !r.report(report{facts: []core.Fact{f}, ack: ack}) {
 		return errGivenUp
 	}
 	return <-ack
 }
 
-// emit hands a fact to the drive. It returns false when the effect was given up.
-func (r *Run) emit(m *effectFact) bool {
+// report hands facts to the drive. It returns false when the effect was given up.
+func (r *Run) report(m report) bool {
 	r.Beat()
 	select {
-	case r.v.facts <- m:
+	case r.v.reports <- m:
 		return true
 	case <-r.gone:
 		return false

@@ -45,10 +45,7 @@ func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 		v.e.c.Point("effect/start")
 		facts := v.perf.Perform(mine, r, eff)
 		v.e.c.Point("effect/end")
-		select {
-		case v.landed <- effectResult{key, facts}:
-		case <-r.gone:
-		}
+		r.report(report{ended: key, facts: facts})
 	}()
 }
 

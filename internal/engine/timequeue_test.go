@@ -47,8 +47,8 @@ func TestALineIsTheSortedList(t *testing.T) {
 				}
 				return a.came - b.came
 			})
-			if l.len() != len(list) || len(l.of) != len(list) {
-				t.Fatalf("%d are in line, want %d", l.len(), len(list))
+			if len(l.places) != len(list) || len(l.of) != len(list) {
+				t.Fatalf("%d are in line, want %d", len(l.places), len(list))
 			}
 			if len(list) > 0 && l.first().id != list[0].id {
 				t.Fatalf("%s is first, want %s", l.first().id, list[0].id)
