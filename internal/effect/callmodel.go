@@ -101,7 +101,7 @@ func (v *performer) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	c := v.e.convs.Take(v.stream)
-	defer v.e.convs.Give(context.WithoutCancel(ctx), c)
+	defer v.e.convs.Give(c)
 	if err := c.UpTo(ctx, v.e.c.Store, a.eff.To); err != nil {
 		return err
 	}
@@ -119,7 +119,7 @@ func (v *performer) resolveProvider(ctx context.Context, a *answer) (model.Provi
 	if err != nil {
 		return nil, err
 	}
-	a.rules, a.settings = rules, rules.Settings
+	a.rules, a.tools, a.settings = rules.Rules, rules.defs, rules.Settings
 	if a.eff.Provider != "" {
 		a.settings.Provider, a.settings.Model, a.settings.BaseURL = a.eff.Provider, a.eff.Model, a.eff.BaseURL
 	}
@@ -133,7 +133,7 @@ func (v *performer) resolveProvider(ctx context.Context, a *answer) (model.Provi
 // request is what is asked, over a conversation.
 func (a *answer) request(messages []belay.Message) model.Request {
 	r := model.Request{
-		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.v.e.rules.defs(a.rules),
+		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.tools,
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
 		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(),
 	}
@@ -183,6 +183,7 @@ type answer struct {
 	run   *engine.Run
 	eff   core.CallModel
 	rules *thread.Rules
+	tools []model.ToolDef // of the rules
 	began time.Time
 	first time.Time // the first piece came
 

@@ -59,7 +59,7 @@ type Performers struct {
 	c           Config
 	convs       *history.Cache
 	corrections tokens.Corrections // of how models count, from what they reported
-	rules       *rulesCache
+	rules       rulesCache
 	background  backgroundPrograms
 
 	mu    sync.Mutex
@@ -82,7 +82,7 @@ func New(c Config) (*Performers, error) {
 	if c.Live == nil {
 		c.Live = func(event.Delta) {}
 	}
-	return &Performers{c: c, convs: history.NewCache(c.Store), rules: newRulesCache(), roots: map[string]*os.Root{}}, nil
+	return &Performers{c: c, convs: history.NewCache(c.Store), rules: rulesCache{all: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
 }
 
 // Close releases the workspaces. It must not be called while sessions run.

@@ -15,8 +15,6 @@ import (
 // it continues after a rest.
 type pinned struct {
 	mu        sync.Mutex
-	rules     *thread.Rules // used last, whichever turn it was
-	named     belay.Digest  // as what
 	turn      belay.TurnID
 	tools     *tool.Set
 	providers map[served]model.Provider
@@ -30,22 +28,6 @@ func (p *pinned) of(turn belay.TurnID) {
 	if p.turn != turn || p.providers == nil {
 		p.turn, p.tools, p.providers = turn, nil, map[served]model.Provider{}
 	}
-}
-
-// rulesOf are rules that were used last, by their name; nil: they weren't.
-func (p *pinned) rulesOf(named belay.Digest) *thread.Rules {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	if p.named != named {
-		return nil
-	}
-	return p.rules
-}
-
-func (p *pinned) keepRules(named belay.Digest, r *thread.Rules) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	p.named, p.rules = named, r
 }
 
 // provider is who serves a turn's model, by what its workspace calls providers.

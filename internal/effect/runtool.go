@@ -42,10 +42,11 @@ func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTo
 
 // execute finds the tool and runs it under its timeout.
 func (v *performer) execute(ctx context.Context, run *engine.Run, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
-	rules, err := v.rules(ctx, eff.Rules)
+	shared, err := v.rules(ctx, eff.Rules)
 	if err != nil {
 		return tool.Result{}, belay.ToolSpec{}, err
 	}
+	rules := shared.Rules
 	t, ok := v.tools(eff.IDs.Turn, rules).Get(eff.Name)
 	if !ok {
 		return tool.Result{}, belay.ToolSpec{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "UNKNOWN_TOOL", Message: "this build has no tool " + eff.Name}}

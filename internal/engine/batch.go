@@ -123,23 +123,20 @@ func (v *drive) supply(ctx context.Context) error {
 }
 
 // supply hands a decider the content it needs, and what that content names.
-// shared is asked first whether it can do so with what others have, once without
-// the content, which saves reading it, and once with it; nil can't.
-func supply(d core.Decider, get func(belay.Digest) ([]byte, error), shared func(core.Decider, belay.Ref, []byte) bool) error {
+// shared is asked first whether it can do so with what others have; nil can't.
+func supply(d core.Decider, get func(belay.Digest) ([]byte, error), shared func(core.Decider, belay.Ref, func() ([]byte, error)) bool) error {
 	for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {
 		for _, ref := range refs {
-			if shared != nil && shared(d, ref, nil) {
+			read := func() ([]byte, error) { return get(ref.Digest) }
+			if shared != nil && shared(d, ref, read) {
 				continue
 			}
-			content, err := get(ref.Digest)
+			content, err := read()
 			if err != nil && !errors.Is(err, store.ErrNotFound) {
 				return err
 			}
 			if content == nil && err == nil {
 				content = []byte{}
-			}
-			if content != nil && shared != nil && shared(d, ref, content) {
-				continue
 			}
 			if err := d.Supply(ref, content); err != nil {
 				return err

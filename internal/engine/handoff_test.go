@@ -22,7 +22,7 @@ func (none) Of(belay.SessionID, belay.StreamID) Performer { return none{} }
 
 func (none) Recorded(context.Context, belay.StreamID, []event.Envelope) {}
 
-func (none) Supply(core.Decider, belay.Ref, []byte) bool { return false }
+func (none) Supply(core.Decider, belay.Ref, func() ([]byte, error)) bool { return false }
 
 // An effect may hand in a fact in the very moment in which its drive has to
 // leave. It waits for the append, and the drive for it: one must be told.

@@ -20,8 +20,8 @@ type Performers interface {
 	// keeps nothing of the slice.
 	Recorded(ctx context.Context, stream belay.StreamID, facts []event.Envelope)
 	// Supply hands a decider content that it misses in the form that others have it
-	// in already. It reports whether it could; without the content it reads none.
-	Supply(d core.Decider, ref belay.Ref, content []byte) bool
+	// in already, or reads it. It reports whether it could.
+	Supply(d core.Decider, ref belay.Ref, read func() ([]byte, error)) bool
 }
 
 // Performer performs the effects of one stream. Perform and GiveUp may be called

@@ -38,20 +38,6 @@ type Rules struct {
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names
-	offered belay.Digest            // of Tools, if it is known
-}
-
-// Offer gives the rules tools whose digest is known: that of their JSON, which
-// is long.
-func (r *Rules) Offer(tools []belay.ToolSpec, of belay.Digest) { r.Tools, r.offered = tools, of }
-
-// ToolsDigest is the digest of the tools, which names them in facts.
-func (r *Rules) ToolsDigest() belay.Digest {
-	if r.offered != "" {
-		return r.offered
-	}
-	raw, _ := json.Marshal(r.Tools) // plain data: can't fail
-	return belay.DigestOf(raw)
 }
 
 // Gate are the rules that calls are judged by; nil until those that Policy names

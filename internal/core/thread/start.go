@@ -1,6 +1,8 @@
 package thread
 
 import (
+	"encoding/json"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -30,8 +32,9 @@ func startTurn(d *decision) bool {
 	for i, t := range d.rules.Tools {
 		names[i] = t.Name
 	}
+	specs, _ := json.Marshal(d.rules.Tools) // plain data: can't fail
 	catalog := len(d.ready.Decided)
-	d.record(core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: d.rules.ToolsDigest()}})
+	d.record(core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(specs)}})
 	d.record(d.rules.routing(ids, q.Task, needsOf(d.Queue[:d.collected()]))...)
 	if len(d.rules.Context)+len(d.rules.LeftOut) > 0 {
 		ids.Task, ids.Run = q.Task, q.Run
