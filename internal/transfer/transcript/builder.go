@@ -2,8 +2,10 @@ package transcript
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"slices"
 	"strings"
 	"time"
 
@@ -213,6 +215,35 @@ func arguments(raw json.RawMessage) json.RawMessage {
 		return json.RawMessage("{}")
 	}
 	return quoted
+}
+
+// parts are the blocks of a message that are of some types; results go to their calls.
+func (b *builder) parts(raw json.RawMessage, line int, types ...string) (parts []Part) {
+	for _, block := range blocks(raw) {
+		if !slices.Contains(types, block.Type) {
+			b.left.add("block of type "+kind(block.Type), line)
+			continue
+		}
+		switch block.Type {
+		case "text":
+			parts = append(parts, Part{Text: block.Text})
+		case "image":
+			parts = append(parts, b.picture(cmp.Or(block.Source.Media, block.Media), cmp.Or(block.Source.Data, block.Data), line))
+		case "tool_use":
+			parts = append(parts, call(block.ID, block.Name, block.Input))
+		case "toolCall":
+			parts = append(parts, call(block.ID, block.Name, block.Arguments))
+		case "tool_result":
+			b.result(block.Call, claudeResult(b, block.Content, line), block.IsError, line)
+		case "thinking", "redacted_thinking":
+			b.left.add("thinking", line)
+		}
+	}
+	return parts
+}
+
+func call(id, name string, args json.RawMessage) Part {
+	return Part{Call: &belay.ToolCall{ID: belay.CallID(id), Name: name, Args: args}}
 }
 
 // picture decodes an image; what models don't take, or what isn't base64, is

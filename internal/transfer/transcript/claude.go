@@ -195,44 +195,10 @@ func (c *Conversation) chooseClaude(nodes []claudeNode) bool {
 
 func claudeSaid(b *builder, l *claudeLine, line int) {
 	if l.Type == "assistant" {
-		b.model(l.Time.Time, l.Message.ID, claudeAnswer(b, l, line), line)
-	} else {
-		claudeUser(b, l, line)
+		b.model(l.Time.Time, l.Message.ID, b.parts(l.Message.Content, line, "text", "tool_use", "thinking", "redacted_thinking"), line)
+		return
 	}
-}
-
-func claudeAnswer(b *builder, l *claudeLine, line int) (parts []Part) {
-	for _, block := range blocks(l.Message.Content) {
-		switch block.Type {
-		case "text":
-			parts = append(parts, Part{Text: block.Text})
-		case "tool_use":
-			parts = append(parts, call(block.ID, block.Name, block.Input))
-		case "thinking", "redacted_thinking":
-			b.left.add("thinking", line)
-		default:
-			b.left.add("block of type "+kind(block.Type), line)
-		}
-	}
-	return parts
-}
-
-// claudeUser takes a line of the person's side: results first, because they
-// belong to what was before, then what was said.
-func claudeUser(b *builder, l *claudeLine, line int) {
-	var parts []Part
-	for _, block := range blocks(l.Message.Content) {
-		switch block.Type {
-		case "tool_result":
-			b.result(block.Call, claudeResult(b, block.Content, line), block.IsError, line)
-		case "text":
-			parts = append(parts, Part{Text: block.Text})
-		case "image":
-			parts = append(parts, b.picture(block.Source.Media, block.Source.Data, line))
-		default:
-			b.left.add("block of type "+kind(block.Type), line)
-		}
-	}
+	parts := b.parts(l.Message.Content, line, "tool_result", "text", "image") // results belong to what was before
 	remark := l.Meta || l.Compact || len(parts) > 0 && strings.HasPrefix(parts[0].Text, "[Request interrupted by user")
 	b.user(l.Time.Time, parts, !remark)
 }

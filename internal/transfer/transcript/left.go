@@ -2,7 +2,6 @@ package transcript
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 )
@@ -34,51 +33,38 @@ func (l Loss) String() string {
 	return fmt.Sprintf("%d × %s (line%s %s%s)", l.Count, l.What, s, strings.Join(where, ", "), more)
 }
 
-// left collects losses. found is what a reading of the lines added.
+// left collects losses, each kind once. found is what a reading of the lines added.
 type left struct {
-	order []string
-	by    map[string]*Loss
+	all   []Loss
 	found *left
 }
 
 func (l *left) add(what string, line int) {
-	if l.by == nil {
-		l.by = map[string]*Loss{}
-	}
-	if l.by[what] == nil && len(l.by) >= maxKinds {
+	i := l.index(what)
+	if i < 0 && len(l.all) >= maxKinds {
 		what = "something else"
+		i = l.index(what)
 	}
-	loss := l.by[what]
-	if loss == nil {
-		loss = &Loss{What: what}
-		l.by[what] = loss
-		l.order = append(l.order, what)
+	if i < 0 {
+		i = len(l.all)
+		l.all = append(l.all, Loss{What: what})
 	}
+	loss := &l.all[i]
 	if loss.Count++; len(loss.Lines) < shownLines && line > 0 {
-		loss.Lines = append(loss.Lines, line)
+		loss.Lines = append(slices.Clip(loss.Lines), line) // a clone keeps its own
 	}
+}
+
+func (l *left) index(what string) int {
+	return slices.IndexFunc(l.all, func(o Loss) bool { return o.What == what })
 }
 
 // maxKinds bounds how many kinds of losses are listed.
 const maxKinds = 60
 
-func (l *left) list() []Loss {
-	out := make([]Loss, 0, len(l.order))
-	for _, what := range l.order {
-		out = append(out, *l.by[what])
-	}
-	return out
-}
+func (l *left) list() []Loss { return append([]Loss{}, l.all...) }
 
-func (l *left) clone() *left {
-	c := &left{order: slices.Clone(l.order), by: map[string]*Loss{}}
-	for what, loss := range maps.All(l.by) {
-		copied := *loss
-		copied.Lines = slices.Clone(loss.Lines)
-		c.by[what] = &copied
-	}
-	return c
-}
+func (l *left) clone() *left { return &left{all: slices.Clone(l.all)} }
 
 // kind is a word of a file, made fit to be shown.
 func kind(s string) string {

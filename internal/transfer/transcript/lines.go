@@ -58,17 +58,21 @@ func (l *lines) each(take func(at span, raw []byte) error) error {
 		if n > maxLines {
 			return bad(n, "the file has more lines than that")
 		}
-		raw := bytes.TrimSpace(buf)
-		if n == 1 {
-			raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
-		}
-		if len(raw) > 0 {
+		if raw := content(n, buf); len(raw) > 0 {
 			if err := take(span{n, at, len(buf)}, raw); err != nil {
 				return err
 			}
 		}
 		at += int64(len(buf))
 	}
+}
+
+// content is what is in a line; the first may begin with a mark of its encoding.
+func content(number int, raw []byte) []byte {
+	if number == 1 {
+		raw = bytes.TrimPrefix(bytes.TrimSpace(raw), []byte("\xef\xbb\xbf"))
+	}
+	return bytes.TrimSpace(raw)
 }
 
 // read reads a line again.
@@ -80,10 +84,7 @@ func (l *lines) read(s span, v any) error {
 	if _, err := l.file.ReadAt(raw, s.at); err != nil && !errors.Is(err, io.EOF) {
 		return bad(s.number, "it can't be read again").Wrap(err)
 	}
-	if s.number == 1 {
-		raw = bytes.TrimPrefix(raw, []byte("\xef\xbb\xbf"))
-	}
-	if err := decode(bytes.TrimSpace(raw), v); err != nil {
+	if err := decode(content(s.number, raw), v); err != nil {
 		return bad(s.number, "it changed while the file was read").Wrap(err)
 	}
 	return nil

@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-
-	"github.com/belay-run/belay"
 )
 
 // OpenClaw and pi write a header and then an entry in each line. In version 1
@@ -246,24 +244,6 @@ func clawCommand(m *clawMessage) string {
 	return s
 }
 
-func clawParts(b *builder, raw json.RawMessage, line int) (parts []Part) {
-	for _, block := range blocks(raw) {
-		switch block.Type {
-		case "text":
-			parts = append(parts, Part{Text: block.Text})
-		case "image":
-			parts = append(parts, b.picture(block.Media, block.Data, line))
-		case "toolCall":
-			parts = append(parts, call(block.ID, block.Name, block.Arguments))
-		case "thinking":
-			b.left.add("thinking", line)
-		default:
-			b.left.add("block of type "+kind(block.Type), line)
-		}
-	}
-	return parts
-}
-
-func call(id, name string, args json.RawMessage) Part {
-	return Part{Call: &belay.ToolCall{ID: belay.CallID(id), Name: name, Args: args}}
+func clawParts(b *builder, raw json.RawMessage, line int) []Part {
+	return b.parts(raw, line, "text", "image", "toolCall", "thinking")
 }
