@@ -3,7 +3,6 @@ package bundle
 import (
 	"bytes"
 	"context"
-	"errors"
 	"io"
 	"iter"
 
@@ -54,20 +53,15 @@ func Open(ctx context.Context, file io.ReaderAt, size int64, secrets *secret.Scr
 // bundle's description.
 func (b *Bundle) Facts(ctx context.Context) iter.Seq2[store.Stored, error] {
 	return func(yield func(store.Stored, error) bool) {
-		stop := errors.New("enough")
 		in := io.NewSectionReader(b.file, b.facts, b.Manifest.Facts.Size)
-		err := eachLine(ctx, in, factsName, b.Manifest.Facts, maxLine, func(raw []byte) error {
+		for raw, err := range eachLine(ctx, in, factsName, b.Manifest.Facts, maxLine) {
 			var l factLine
-			if err := strict(raw, &l); err != nil {
-				return bad(factsName, "a fact can't be read").Wrap(err)
+			if err == nil {
+				err = strict(raw, &l, factsName, "a fact")
 			}
-			if !yield(l.stored(), nil) {
-				return stop
+			if !yield(l.stored(), err) || err != nil {
+				return
 			}
-			return nil
-		})
-		if err != nil && err != stop {
-			yield(store.Stored{}, err)
 		}
 	}
 }

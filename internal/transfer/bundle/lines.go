@@ -7,6 +7,7 @@ import (
 	"crypto/sha256"
 	"errors"
 	"io"
+	"iter"
 
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
@@ -19,29 +20,29 @@ func unread(where string, err error) error {
 	return bad(where, "it can't be read").Wrap(err)
 }
 
-// eachLine hands over the lines of a member and holds them against its
-// description.
-func eachLine(ctx context.Context, in io.Reader, name string, want Lines, limit int, take func([]byte) error) error {
-	sum := sha256.New()
-	got := Lines{}
-	in = io.TeeReader(files.WithContext(ctx, in), sum)
-	lines := bufio.NewScanner(in)
-	lines.Buffer(make([]byte, 0, 64<<10), limit)
-	lines.Split(wholeLines)
-	for lines.Scan() {
-		got.Count++
-		got.Size += int64(len(lines.Bytes())) + 1
-		if err := take(lines.Bytes()); err != nil {
-			return err
+// eachLine yields the lines of a member, and an error at their end if they aren't
+// what its description says.
+func eachLine(ctx context.Context, in io.Reader, name string, want Lines, limit int) iter.Seq2[[]byte, error] {
+	return func(yield func([]byte, error) bool) {
+		sum := sha256.New()
+		got := Lines{}
+		lines := bufio.NewScanner(io.TeeReader(files.WithContext(ctx, in), sum))
+		lines.Buffer(make([]byte, 0, 64<<10), limit)
+		lines.Split(wholeLines)
+		for lines.Scan() {
+			got.Count++
+			got.Size += int64(len(lines.Bytes())) + 1
+			if !yield(lines.Bytes(), nil) {
+				return
+			}
+		}
+		got.Digest = store.DigestFrom(sum.Sum(nil))
+		if err := lines.Err(); err != nil {
+			yield(nil, unread(name, err))
+		} else if got != want {
+			yield(nil, bad(name, "it isn't what the manifest describes"))
 		}
 	}
-	if err := lines.Err(); err != nil {
-		return unread(name, err)
-	}
-	if got.Digest = store.DigestFrom(sum.Sum(nil)); got != want {
-		return bad(name, "it isn't what the manifest describes")
-	}
-	return nil
 }
 
 // wholeLines splits at line ends and refuses a last line without one.

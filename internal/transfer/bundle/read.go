@@ -88,8 +88,8 @@ func (r *reader) manifest() error {
 		return err
 	}
 	m := &r.b.Manifest
-	if err := strict(raw, m); err != nil {
-		return bad(manifestName, "it can't be read").Wrap(err)
+	if err := strict(raw, m, manifestName, "it"); err != nil {
+		return err
 	}
 	switch {
 	case m.Format != format:
@@ -147,14 +147,18 @@ func (r *reader) canonical(raw []byte) error {
 	return nil
 }
 
-func strict(raw []byte, v any) error {
+// strict reads an object and nothing besides.
+func strict(raw []byte, v any, where, what string) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.DisallowUnknownFields()
-	if err := dec.Decode(v); err != nil {
-		return err
+	err := dec.Decode(v)
+	if err == nil {
+		if _, end := dec.Token(); end != io.EOF {
+			err = errors.New("something follows the object")
+		}
 	}
-	if _, err := dec.Token(); err != io.EOF {
-		return errors.New("something follows the object")
+	if err != nil {
+		return bad(where, "%s can't be read", what).Wrap(err)
 	}
 	return nil
 }
@@ -249,12 +253,15 @@ func (r *reader) inbox() error {
 		return err
 	}
 	seen := map[belay.CommandID]bool{}
-	return eachLine(r.ctx, in, inboxName, m.Inbox, maxCommand, func(raw []byte) error {
+	for raw, err := range eachLine(r.ctx, in, inboxName, m.Inbox, maxCommand) {
 		var l inboxLine
-		if err := strict(raw, &l); err != nil {
-			return bad(inboxName, "a waiting command can't be read").Wrap(err)
+		if err == nil {
+			err = strict(raw, &l, inboxName, "a waiting command")
 		}
-		if err := kindOf(l.Stream); err != nil {
+		if err == nil {
+			err = kindOf(l.Stream)
+		}
+		if err != nil {
 			return err
 		}
 		o, err := l.order(m.Session)
@@ -269,8 +276,11 @@ func (r *reader) inbox() error {
 		seen[l.ID] = true
 		r.b.names.need("inbox/"+string(l.ID), store.RefsIn([]byte(l.Body)))
 		r.b.orders = append(r.b.orders, o)
-		return r.clean("inbox/"+string(l.ID), raw)
-	})
+		if err := r.clean("inbox/"+string(l.ID), raw); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // contents reads every piece of content and compares what is there with what

@@ -20,18 +20,8 @@ const (
 	Differs Standing = "differs" // the store has a session of this id with another history
 )
 
-// Target is where a session is brought.
-type Target interface {
-	Head(ctx context.Context, s belay.StreamID) (store.Head, error)
-	End(ctx context.Context) (store.Position, error)
-	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
-	Writer(ctx context.Context, media string) (store.BlobWriter, error)
-	Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error)
-	store.Archive
-}
-
 // Compare compares the session with a store.
-func (b *Bundle) Compare(ctx context.Context, t Target) (Standing, error) {
+func (b *Bundle) Compare(ctx context.Context, t store.Store) (Standing, error) {
 	here, err := b.here(ctx, t)
 	if err != nil || !here {
 		return Absent, err
@@ -75,7 +65,7 @@ func (b *Bundle) Compare(ctx context.Context, t Target) (Standing, error) {
 }
 
 // here reports whether the store has anything of the session.
-func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
+func (b *Bundle) here(ctx context.Context, t store.Store) (bool, error) {
 	streams := []belay.StreamID{b.Manifest.Session.Stream()}
 	for _, h := range b.heads {
 		streams = append(streams, h.Stream)
@@ -98,7 +88,7 @@ func (b *Bundle) here(ctx context.Context, t Target) (bool, error) {
 // Restore brings the session into a store that doesn't have it: its content
 // first, then everything else in one transaction. A process that dies before
 // that leaves unreferenced content, which the store collects.
-func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID]store.Lane) error {
+func (b *Bundle) Restore(ctx context.Context, t store.Store, lanes map[belay.StreamID]store.Lane) error {
 	err := t.Restore(ctx, store.Restoration{Session: b.Manifest.Session, Heads: b.heads, Facts: b.Facts(ctx), Lanes: lanes, Inbox: b.orders,
 		Keep: func(ctx context.Context) error {
 			for _, c := range b.Manifest.Content {
@@ -118,7 +108,7 @@ func (b *Bundle) Restore(ctx context.Context, t Target, lanes map[belay.StreamID
 // Repair restores content that a store with the session lacks, and returns how
 // many pieces. Content that wasn't referenced yet may have been collected during
 // the transfer, when another session was deleted.
-func (b *Bundle) Repair(ctx context.Context, t Target) (pieces int, err error) {
+func (b *Bundle) Repair(ctx context.Context, t store.Store) (pieces int, err error) {
 	for _, c := range b.Manifest.Content {
 		r, err := t.Open(ctx, c.Digest)
 		if err == nil {
@@ -138,7 +128,7 @@ func (b *Bundle) Repair(ctx context.Context, t Target) (pieces int, err error) {
 	return pieces, nil
 }
 
-func (b *Bundle) keep(ctx context.Context, t Target, c Content) (err error) {
+func (b *Bundle) keep(ctx context.Context, t store.Store, c Content) (err error) {
 	w, err := t.Writer(ctx, "")
 	if err != nil {
 		return err

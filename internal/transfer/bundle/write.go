@@ -17,27 +17,17 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Source is what a bundle is made from.
-type Source interface {
-	Runtime() belay.RuntimeID
-	End(ctx context.Context) (store.Position, error)
-	Inbox(ctx context.Context, s belay.StreamID) ([]belay.Order, error)
-	Lanes(ctx context.Context, session belay.SessionID) ([]store.LaneRow, error)
-	Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error)
-	store.Archive
-}
-
 // Plan is a session at one moment, ready to be written.
 type Plan struct {
 	Manifest Manifest
-	src      Source
+	src      store.Store
 	upTo     store.Position
 	inbox    []byte
 }
 
 // Take looks through a session as it is now. Everything that can be wrong with
 // it shows here, before a byte is written.
-func Take(ctx context.Context, src Source, session belay.SessionID) (*Plan, error) {
+func Take(ctx context.Context, src store.Store, session belay.SessionID) (*Plan, error) {
 	p := &Plan{src: src, Manifest: Manifest{Format: format, Version: 1, Runtime: src.Runtime(), Session: session, Streams: []Head{}, Content: []Content{}}}
 	orders, err := p.moment(ctx)
 	if err != nil {
