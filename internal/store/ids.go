@@ -43,8 +43,6 @@ const (
 	fieldEvidence
 	fieldChannel
 	fieldCount
-
-	implied = 1<<fieldSession | 1<<fieldThread | 1<<fieldTask
 )
 
 var idPrefixes = [...]string{
@@ -56,35 +54,41 @@ var idPrefixes = [...]string{
 
 var errIDs = errors.New("the stored identities can't be read")
 
+// fields are where the identities stand that don't follow from the stream.
+func fields(ids *belay.IDs) [fieldCount]*string {
+	return [fieldCount]*string{
+		fieldTurn: (*string)(&ids.Turn), fieldStep: (*string)(&ids.Step), fieldCall: (*string)(&ids.Call), fieldRun: (*string)(&ids.Run),
+		fieldRequest: (*string)(&ids.Request), fieldOtherTask: (*string)(&ids.Task), fieldAction: (*string)(&ids.Action),
+		fieldProcess: (*string)(&ids.Process), fieldArtifact: &ids.Artifact, fieldOutput: (*string)(&ids.Output),
+		fieldOtherSession: (*string)(&ids.Session), fieldOtherThread: (*string)(&ids.Thread), fieldParentTask: (*string)(&ids.ParentTask),
+		fieldSubagent: (*string)(&ids.Subagent), fieldJob: (*string)(&ids.Job), fieldItem: (*string)(&ids.Item),
+		fieldEvidence: &ids.Evidence, fieldChannel: &ids.Channel,
+	}
+}
+
 // appendIDs adds the stored form of ids, as they stand in a stream of a session.
 func appendIDs(dst []byte, session belay.SessionID, stream belay.StreamID, ids *belay.IDs) []byte {
-	f := [fieldCount]string{
-		fieldTurn: string(ids.Turn), fieldStep: string(ids.Step), fieldCall: string(ids.Call), fieldRun: string(ids.Run),
-		fieldRequest: string(ids.Request), fieldAction: string(ids.Action), fieldProcess: string(ids.Process),
-		fieldArtifact: ids.Artifact, fieldOutput: string(ids.Output), fieldParentTask: string(ids.ParentTask),
-		fieldSubagent: string(ids.Subagent), fieldJob: string(ids.Job), fieldItem: string(ids.Item),
-		fieldEvidence: ids.Evidence, fieldChannel: ids.Channel,
-	}
+	rest := *ids
 	var set uint64
-	imply := func(own, other int, id, stream string) {
-		if id == stream && id != "" {
-			set |= 1 << own
-			return
+	imply := func(field int, id *string, stream string) {
+		if *id == stream && stream != "" {
+			set |= 1 << field
+			*id = ""
 		}
-		f[other] = id
 	}
-	imply(fieldSession, fieldOtherSession, string(ids.Session), string(session))
-	imply(fieldThread, fieldOtherThread, string(ids.Thread), idIn(stream, belay.KindThread))
-	imply(fieldTask, fieldOtherTask, string(ids.Task), idIn(stream, belay.KindTask))
+	imply(fieldSession, (*string)(&rest.Session), string(session))
+	imply(fieldThread, (*string)(&rest.Thread), idIn(stream, belay.KindThread))
+	imply(fieldTask, (*string)(&rest.Task), idIn(stream, belay.KindTask))
+	f := fields(&rest)
 	for i, id := range f {
-		if id != "" {
+		if id != nil && *id != "" {
 			set |= 1 << i
 		}
 	}
 	dst = binary.AppendUvarint(dst, set)
 	for _, id := range f {
-		if id != "" {
-			dst = appendID(dst, id)
+		if id != nil && *id != "" {
+			dst = appendID(dst, *id)
 		}
 	}
 	return dst
@@ -118,10 +122,9 @@ func readIDs(b []byte, session belay.SessionID, stream belay.StreamID) (ids bela
 		return ids, errIDs
 	}
 	b = b[n:]
-	var f [fieldCount]string
-	for i := range f {
-		if set&(1<<i) != 0 && implied&(1<<i) == 0 {
-			if f[i], b, err = readID(b); err != nil {
+	for i, id := range fields(&ids) {
+		if id != nil && set&(1<<i) != 0 {
+			if *id, b, err = readID(b); err != nil {
 				return ids, err
 			}
 		}
@@ -130,23 +133,15 @@ func readIDs(b []byte, session belay.SessionID, stream belay.StreamID) (ids bela
 		return ids, errIDs
 	}
 	if set&(1<<fieldSession) != 0 {
-		f[fieldOtherSession] = string(session)
+		ids.Session = session
 	}
 	if set&(1<<fieldThread) != 0 {
-		f[fieldOtherThread] = stream.ID()
+		ids.Thread = belay.ThreadID(stream.ID())
 	}
 	if set&(1<<fieldTask) != 0 {
-		f[fieldOtherTask] = stream.ID()
+		ids.Task = belay.TaskID(stream.ID())
 	}
-	return belay.IDs{
-		Session: belay.SessionID(f[fieldOtherSession]), Thread: belay.ThreadID(f[fieldOtherThread]),
-		Turn: belay.TurnID(f[fieldTurn]), Task: belay.TaskID(f[fieldOtherTask]), ParentTask: belay.TaskID(f[fieldParentTask]),
-		Run: belay.RunID(f[fieldRun]), Step: belay.StepID(f[fieldStep]), Call: belay.CallID(f[fieldCall]),
-		Action: belay.ActionID(f[fieldAction]), Subagent: belay.SubagentID(f[fieldSubagent]),
-		Process: belay.ProcessID(f[fieldProcess]), Job: belay.JobID(f[fieldJob]), Item: belay.ItemID(f[fieldItem]),
-		Artifact: f[fieldArtifact], Evidence: f[fieldEvidence], Channel: f[fieldChannel],
-		Output: belay.OutputID(f[fieldOutput]), Request: belay.CommandID(f[fieldRequest]),
-	}, nil
+	return ids, nil
 }
 
 func readID(b []byte) (id string, rest []byte, err error) {
