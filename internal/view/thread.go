@@ -158,7 +158,8 @@ func (th *Thread) queueChanged(p event.QueueChanged) {
 	i := slices.IndexFunc(th.Queue, func(q Turn) bool { return q.ID == p.Turn })
 	switch {
 	case (p.Op == event.QueueAdded || p.Op == event.QueuePromoted) && i >= 0 && p.Position >= 1 && p.Position <= len(th.Queue):
-		th.move(i, p.Position-1)
+		q := th.Queue[i]
+		th.Queue = slices.Insert(slices.Delete(th.Queue, i, i+1), p.Position-1, q)
 	case p.Op == event.QueueReordered:
 		slices.SortStableFunc(th.Queue, func(a, b Turn) int { return slices.Index(p.Order, a.ID) - slices.Index(p.Order, b.ID) })
 	case p.Op == event.QueueJoined && i >= 0:
@@ -166,12 +167,6 @@ func (th *Thread) queueChanged(p event.QueueChanged) {
 	case p.Op == event.QueuePolicy && p.Policy != nil:
 		th.Line = *p.Policy
 	}
-}
-
-// move takes a waiting turn to another place.
-func (th *Thread) move(from, to int) {
-	q := th.Queue[from]
-	th.Queue = slices.Insert(slices.Delete(th.Queue, from, from+1), to, q)
 }
 
 func (s *Session) ask(th *Thread, e event.Envelope, p event.ActionRequired) {

@@ -1,6 +1,7 @@
 package snapshot
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -158,18 +159,11 @@ func (f *Fold) thread(e event.Envelope) {
 }
 
 func (t *Thread) begin(e event.Envelope, limits *belay.Limits) {
-	turn := &Turn{TurnID: e.IDs.Turn, TaskID: e.IDs.Task, RunID: e.IDs.Run, Steps: []*Step{}, Calls: []*Call{}}
-	for i, q := range t.Queue {
-		if q.TurnID == e.IDs.Turn {
-			turn = q
-			t.Queue = append(t.Queue[:i:i], t.Queue[i+1:]...)
-			break
-		}
-	}
-	if i := slices.IndexFunc(t.joined, func(q *Turn) bool { return q.TurnID == e.IDs.Turn }); i >= 0 {
-		turn = t.joined[i]
-		t.joined = slices.Delete(t.joined, i, i+1)
-	}
+	is := func(q *Turn) bool { return q.TurnID == e.IDs.Turn }
+	var queued, joined *Turn
+	t.Queue, queued = without(t.Queue, is)
+	t.joined, joined = without(t.joined, is)
+	turn := cmp.Or(joined, queued, &Turn{TurnID: e.IDs.Turn, TaskID: e.IDs.Task, RunID: e.IDs.Run, Steps: []*Step{}, Calls: []*Call{}})
 	turn.Status, turn.StartedAt, turn.Limits = "running", e.Time, limits
 	t.Active, t.step = turn.TurnID, nil
 	t.Turns = last(append(t.Turns, turn), maxTurns)
@@ -202,7 +196,8 @@ func (t *Thread) queueChanged(p event.QueueChanged) {
 	i := slices.IndexFunc(t.Queue, func(q *Turn) bool { return q.TurnID == p.Turn })
 	switch {
 	case (p.Op == event.QueueAdded || p.Op == event.QueuePromoted) && i >= 0 && p.Position >= 1 && p.Position <= len(t.Queue):
-		t.move(i, p.Position-1)
+		rest, q := without(t.Queue, func(q *Turn) bool { return q.TurnID == p.Turn })
+		t.Queue = slices.Insert(rest, p.Position-1, q)
 	case p.Op == event.QueueReordered:
 		slices.SortStableFunc(t.Queue, func(a, b *Turn) int { return slices.Index(p.Order, a.TurnID) - slices.Index(p.Order, b.TurnID) })
 	case p.Op == event.QueueJoined && i >= 0:
@@ -212,12 +207,6 @@ func (t *Thread) queueChanged(p event.QueueChanged) {
 	case p.Op == event.QueuePolicy && p.Policy != nil:
 		t.Queueing = *p.Policy
 	}
-}
-
-// move takes a waiting turn to another place.
-func (t *Thread) move(from, to int) {
-	q := t.Queue[from]
-	t.Queue = slices.Insert(slices.Delete(t.Queue, from, from+1), to, q)
 }
 
 // turn is the newest turn that has begun.
@@ -246,12 +235,7 @@ func (t *Thread) incident(e event.Envelope, kind, code, message string) {
 }
 
 func (t *Thread) answered(id belay.ActionID) {
-	for i, a := range t.Pending {
-		if a.ActionID == id {
-			t.Pending = append(t.Pending[:i:i], t.Pending[i+1:]...)
-			return
-		}
-	}
+	t.Pending, _ = without(t.Pending, func(a *Action) bool { return a.ActionID == id })
 }
 
 // finish decides the thread's status in the standard's words.

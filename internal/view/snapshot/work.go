@@ -1,6 +1,8 @@
 package snapshot
 
 import (
+	"slices"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 )
@@ -100,13 +102,17 @@ func (t *Thread) process(e event.Envelope) {
 	case event.ProcessStarted:
 		t.Processes = append(t.Processes, &Process{ProcessID: e.IDs.Process, CallID: e.IDs.Call, PID: p.PID, Status: "running", Argv: shown(p.Argv), Cwd: p.Cwd, TTY: p.TTY, StartedAt: e.Time})
 	case event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
-		for i, proc := range t.Processes {
-			if proc.ProcessID == e.IDs.Process {
-				t.Processes = append(t.Processes[:i:i], t.Processes[i+1:]...)
-				return
-			}
-		}
+		t.Processes, _ = without(t.Processes, func(p *Process) bool { return p.ProcessID == e.IDs.Process })
 	}
+}
+
+// without is a list without its first entry that is meant, and that entry, or nil.
+func without[T any](list []*T, is func(*T) bool) ([]*T, *T) {
+	i := slices.IndexFunc(list, is)
+	if i < 0 {
+		return list, nil
+	}
+	return append(list[:i:i], list[i+1:]...), list[i]
 }
 
 // last is the end of a list.
