@@ -131,11 +131,7 @@ func (st *step) sayAttempts(a *Answer) {
 func (st *step) addCost(a *Answer) {
 	all := Answer{}
 	all.cost(st.turn)
-	for _, c := range all.Costs {
-		if c.Step == st.id {
-			a.Costs = append(a.Costs, c)
-		}
-	}
+	a.Costs = slices.DeleteFunc(all.Costs, func(c Cost) bool { return c.Step != st.id })
 }
 
 func (st *step) advise(a *Answer, p event.ModelRequested) {

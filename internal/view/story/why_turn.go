@@ -2,6 +2,7 @@ package story
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 	"time"
 
@@ -171,23 +172,19 @@ func noRoute(a *Answer, t *turn) {
 	resume(a, t, "tries again with another model", "model", "NAME")
 }
 
-func (t *turn) stepsOf(kind string) (out []*step) {
+// saySteps says what came of the turn's steps of a kind.
+func (t *turn) saySteps(a *Answer, kind, name string) {
 	for _, st := range t.steps.list {
-		if p, _ := st.request(); p.Kind == kind {
-			out = append(out, st)
-		}
-	}
-	return out
-}
-
-func noCompletion(a *Answer, t *turn) {
-	for _, kind := range []string{"nudge", "grace"} {
-		for _, st := range t.stepsOf(kind) {
-			a.say("Step %d was the %s: %s", st.n, kind, stepResult(st))
-			_, e := st.request()
+		if p, e := st.request(); p.Kind == kind {
+			a.say("Step %d was the %s: %s", st.n, name, stepResult(st))
 			a.stands(e, st.answer)
 		}
 	}
+}
+
+func noCompletion(a *Answer, t *turn) {
+	t.saySteps(a, "nudge", "nudge")
+	t.saySteps(a, "grace", "grace")
 	resume(a, t, "tries the task again, in the same conversation", "")
 	resume(a, t, "takes a plain answer as the end", "completion", belay.CompletionConversational)
 }
@@ -200,9 +197,7 @@ func stepResult(st *step) string {
 }
 
 func stoppedAfterDenial(a *Answer, t *turn) {
-	all := t.calls()
-	for i := len(all) - 1; i >= 0; i-- {
-		c := all[i]
+	for _, c := range slices.Backward(t.calls()) {
 		p, failed := c.failed()
 		if !failed || p.Problem.Class != "denied" {
 			continue
@@ -212,14 +207,6 @@ func stoppedAfterDenial(a *Answer, t *turn) {
 		a.stands(c.verdict, c.over)
 		c.adviseAfterDenial(a)
 		return
-	}
-}
-
-func finalSteps(a *Answer, t *turn) {
-	for _, st := range t.stepsOf("final") {
-		a.say("Step %d was the final step: %s", st.n, stepResult(st))
-		_, e := st.request()
-		a.stands(e, st.answer)
 	}
 }
 
@@ -236,7 +223,7 @@ func (t *turn) limits() belay.Limits {
 
 func limitReached(of string) func(a *Answer, t *turn) {
 	return func(a *Answer, t *turn) {
-		finalSteps(a, t)
+		t.saySteps(a, "final", "final step")
 		raise(a, t, of)
 	}
 }
@@ -278,19 +265,18 @@ func looped(a *Answer, t *turn) {
 			}
 		}
 	}
-	finalSteps(a, t)
+	t.saySteps(a, "final", "final step")
 }
 
 func failures(a *Answer, t *turn) {
 	n := 0
-	all := t.calls()
-	for i := len(all) - 1; i >= 0 && n < 3; i-- {
-		p, failed := all[i].failed()
-		if !failed || p.Problem.Class == "denied" || p.Problem.Class == "cancelled" || p.Problem.Class == "skipped" {
+	for _, c := range slices.Backward(t.calls()) {
+		p, failed := c.failed()
+		if n == 3 || !failed || slices.Contains([]string{"denied", "cancelled", "skipped"}, p.Problem.Class) {
 			continue
 		}
-		a.say("Failed: %s %s: %s", all[i].name, cut(all[i].args, 80), problem(p.Problem))
-		a.stands(all[i].over)
+		a.say("Failed: %s %s: %s", c.name, cut(c.args, 80), problem(p.Problem))
+		a.stands(c.over)
 		n++
 	}
 	wasAsked := false
