@@ -52,10 +52,7 @@ func (a *archived) bounds(ctx context.Context, session belay.SessionID, upTo int
 }
 
 func (a *archived) next(ctx context.Context, e *layout.Event) (f store.Stored, err error) {
-	if e.Row.Type, err = a.db.typeName(ctx, e.TypeNumber); err != nil {
-		return f, err
-	}
-	n, err := a.db.streamName(ctx, e.Stream)
+	n, err := a.db.named(ctx, e)
 	if err != nil {
 		return f, err
 	}

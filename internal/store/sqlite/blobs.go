@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -237,10 +238,7 @@ func (w *blobWriter) Commit() (belay.Ref, error) {
 		return w.db.Put(w.ctx, w.small, w.media)
 	}
 	ref := belay.Ref{Digest: store.DigestFrom(w.hash.Sum(nil)), Size: w.size, Media: w.media}
-	err := w.file.Sync()
-	if e := w.file.Close(); err == nil {
-		err = e
-	}
+	err := cmp.Or(w.file.Sync(), w.file.Close())
 	w.file = nil
 	if err == nil {
 		err = w.place(ref)

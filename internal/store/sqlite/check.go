@@ -108,11 +108,8 @@ func (db *DB) checkTail(ctx context.Context) error {
 }
 
 func (db *DB) checkLink(ctx context.Context, e *layout.Event, buf []byte) ([]byte, error) {
-	n, err := db.streamName(ctx, e.Stream)
+	n, err := db.named(ctx, e)
 	if err != nil {
-		return buf, err
-	}
-	if e.Row.Type, err = db.typeName(ctx, e.TypeNumber); err != nil {
 		return buf, err
 	}
 	prev, found := store.Genesis(n.session, n.stream), e.Row.Seq == 1

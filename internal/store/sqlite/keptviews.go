@@ -3,6 +3,7 @@ package sqlite
 import (
 	"bytes"
 	"context"
+	"iter"
 	"maps"
 	"slices"
 	"sync"
@@ -135,29 +136,17 @@ func (vs *viewStore) keptOf(ctx context.Context, view string) (*keptView, error)
 }
 
 // over puts the rows of a view in memory over those of the database, in key order.
-func (v *keptView) over(saved func(yield func(string, []byte) bool)) func(yield func(string, []byte) bool) {
+func (v *keptView) over(saved iter.Seq2[string, []byte]) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		keys := slices.Sorted(maps.Keys(v.rows))
-		give := func(upTo string, all bool) bool {
-			for len(keys) > 0 && (all || keys[0] < upTo) {
-				key := keys[0]
-				keys = keys[1:]
-				if data := v.rows[key]; data != nil && !yield(key, data) {
-					return false
-				}
-			}
-			return true
-		}
+		all := map[string][]byte{}
 		if !v.whole {
-			for key, data := range saved {
-				if !give(key, false) {
-					return
-				}
-				if _, changed := v.rows[key]; !changed && !yield(key, data) {
-					return
-				}
+			all = maps.Collect(saved)
+		}
+		maps.Copy(all, v.rows)
+		for _, key := range slices.Sorted(maps.Keys(all)) {
+			if data := all[key]; data != nil && !yield(key, data) {
+				return
 			}
 		}
-		give("", true)
 	}
 }

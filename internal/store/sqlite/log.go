@@ -195,14 +195,10 @@ func outOfOrder(where string) error { return store.Damaged(where, "rows are out 
 
 func (a *access) record(ctx context.Context, e *layout.Event) (rec store.Record, err error) {
 	rec.Position = store.Position(e.Pos)
-	if e.Row.Type, err = a.typeName(ctx, e.TypeNumber); err != nil {
-		return rec, err
+	in, err := a.named(ctx, e)
+	if err == nil {
+		rec.Event, err = e.Row.Unpack(a.runtime, in.session, in.stream)
 	}
-	n, err := a.streamName(ctx, e.Stream)
-	if err != nil {
-		return rec, err
-	}
-	rec.Event, err = e.Row.Unpack(a.runtime, n.session, n.stream)
 	return rec, err
 }
 

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/sqlite/layout"
 )
 
 // names remembers what the numbers of a table's rows stand for. The numbers never
@@ -41,6 +42,14 @@ func (n *names[N]) find(ctx context.Context, a *access, number int64, query stri
 	}
 	n.known[number] = name
 	return name, true, nil
+}
+
+// named completes a row with the name of its type, and finds its stream.
+func (a *access) named(ctx context.Context, e *layout.Event) (in streamName, err error) {
+	if e.Row.Type, err = a.typeName(ctx, e.TypeNumber); err == nil {
+		in, err = a.streamName(ctx, e.Stream)
+	}
+	return in, err
 }
 
 func (a *access) typeName(ctx context.Context, number int64) (string, error) {

@@ -149,7 +149,7 @@ func (w *writer) run() {
 func (w *writer) turn() (wrote, open bool) {
 	group, open := w.next()
 	if len(group) > 0 {
-		w.write(group, true)
+		w.write(group)
 	}
 	if w.due() {
 		w.look()
@@ -169,13 +169,12 @@ func (q *queue) next() (group []*request, open bool) {
 	return group, !q.closing
 }
 
-// write writes a group, with what joins it meanwhile if it is open to others, and
-// answers the callers.
-func (w *writer) write(group []*request, open bool) {
-	group, blobs, err := w.attempt(group, open)
+// write writes a group and answers the callers.
+func (w *writer) write(group []*request) {
+	blobs, err := w.attempt(group)
 	if err != nil && len(group) > 1 && ownFault(err) {
 		for _, r := range group {
-			w.write([]*request{r}, false)
+			w.write([]*request{r})
 		}
 		return
 	}
@@ -204,23 +203,18 @@ func (w *writer) write(group []*request, open bool) {
 }
 
 // attempt runs a group in one transaction: the small content that was put
-// before, then the operations, then, if it is open to others, what joins them.
-// An error means that nothing was written.
-func (w *writer) attempt(group []*request, open bool) ([]*request, []smallBlob, error) {
-	blobs := w.small.waiting()
+// before, then the operations. An error means that nothing was written.
+func (w *writer) attempt(group []*request) (blobs []smallBlob, err error) {
+	blobs = w.small.waiting()
 	if err := w.closedForWriting(); err != nil {
-		return group, blobs, err
+		return blobs, err
 	}
 	if err := w.exec("BEGIN IMMEDIATE"); err != nil {
-		return group, blobs, err
+		return blobs, err
 	}
 	w.fresh, w.putting = w.fresh[:0], blobs
-	err := w.refresh()
-	if err == nil {
+	if err = w.refresh(); err == nil {
 		err = w.inside(group, blobs)
-	}
-	if err == nil && open {
-		group, blobs, err = w.gather(group, blobs)
 	}
 	if err == nil {
 		if err = w.db.o.fault("commit"); err == nil {
@@ -230,7 +224,7 @@ func (w *writer) attempt(group []*request, open bool) ([]*request, []smallBlob, 
 	if err != nil {
 		w.rollback()
 	}
-	return group, blobs, err
+	return blobs, err
 }
 
 func (w *writer) inside(group []*request, blobs []smallBlob) error {
@@ -339,7 +333,7 @@ func (w *writer) finish() error {
 	blobs := w.small.waiting()
 	err := w.closedForWriting()
 	if err == nil && len(blobs)+len(w.claims) > 0 {
-		if _, blobs, err = w.attempt([]*request{{op: releaseAll{}}}, false); err != nil {
+		if blobs, err = w.attempt([]*request{{op: releaseAll{}}}); err != nil {
 			err = w.failure(err)
 		}
 	}

@@ -3,6 +3,7 @@ package backup
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/sha256"
@@ -211,10 +212,7 @@ func (u *unpacking) extract(in io.Reader, path string, want belay.Digest, size i
 	if err == nil {
 		err = f.Sync()
 	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err != nil {
+	if err = cmp.Or(err, f.Close()); err != nil {
 		return layout.FileError(path, err)
 	}
 	if n != size || hex.EncodeToString(sum.Sum(nil)) != string(want[min(len(want), len("sha256:")):]) {

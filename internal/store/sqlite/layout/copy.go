@@ -2,6 +2,7 @@ package layout
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -168,10 +169,7 @@ func copyTo(ctx context.Context, to, from string, each func(io.Reader) error) (s
 	} else if err == nil {
 		err = e
 	}
-	if e := out.Close(); err == nil {
-		err = e
-	}
-	return size, Unreadable(from, err)
+	return size, Unreadable(from, cmp.Or(err, out.Close()))
 }
 
 // Open connects to the copy. Its schema isn't trusted to run anything.

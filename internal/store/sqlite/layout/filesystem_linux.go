@@ -16,29 +16,21 @@ func FileSystem(dir string) string {
 	if err := unix.Statfs(dir, &s); err != nil {
 		return ""
 	}
-	switch uint32(s.Type) {
-	case unix.NFS_SUPER_MAGIC:
-		return "nfs"
-	case unix.SMB_SUPER_MAGIC:
-		return "smb"
-	case 0xff534d42:
-		return "cifs"
-	case 0xfe534d42:
-		return "smb2"
-	case unix.V9FS_MAGIC:
-		return "9p"
-	case unix.AFS_SUPER_MAGIC, unix.AFS_FS_MAGIC:
-		return "afs"
-	case unix.NCP_SUPER_MAGIC:
-		return "ncpfs"
-	case unix.CODA_SUPER_MAGIC:
-		return "coda"
-	case 0x00c36400:
-		return "ceph"
-	case unix.FUSE_SUPER_MAGIC:
+	if s.Type == unix.FUSE_SUPER_MAGIC {
 		return mounted(dir) // the magic is the same for all of them, the table says which
 	}
-	return ""
+	return map[uint32]string{
+		unix.NFS_SUPER_MAGIC:  "nfs",
+		unix.SMB_SUPER_MAGIC:  "smb",
+		0xff534d42:            "cifs",
+		0xfe534d42:            "smb2",
+		unix.V9FS_MAGIC:       "9p",
+		unix.AFS_SUPER_MAGIC:  "afs",
+		unix.AFS_FS_MAGIC:     "afs",
+		unix.NCP_SUPER_MAGIC:  "ncpfs",
+		unix.CODA_SUPER_MAGIC: "coda",
+		0x00c36400:            "ceph",
+	}[uint32(s.Type)]
 }
 
 // mounted is the type of the mount that a directory is on.
