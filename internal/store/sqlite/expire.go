@@ -19,8 +19,8 @@ import (
 // output, when a fact names it as an output that hasn't expired in its session
 // since, when a command that waits does, or a document.
 func (gc *collector) DropExpired(ctx context.Context) (done store.Expired, err error) {
-	let, err := gc.expirations(ctx)
-	if err != nil || len(let) == 0 {
+	let := layout.Expirations{}
+	if err := gc.query(ctx, layout.ExpiredQuery, nil, let.Scan); err != nil || len(let) == 0 {
 		return done, err
 	}
 	c, sizes := contents{}, map[[32]byte]int64{}
@@ -69,26 +69,6 @@ func (gc *collector) NeededBesides(ctx context.Context, digests []belay.Digest) 
 		}
 	}
 	return needed, err
-}
-
-// expirations are the outputs that were let go, with the position of the last
-// fact that says so.
-func (gc *collector) expirations(ctx context.Context) (map[layout.Output]int64, error) {
-	let := map[layout.Output]int64{}
-	var data sql.RawBytes
-	err := gc.query(ctx, "SELECT e.pos, s.session, e.data FROM events e JOIN streams s ON s.id=e.stream "+
-		"WHERE e.type=(SELECT id FROM types WHERE name='output.expired') ORDER BY e.pos", nil, func(rows *sql.Rows) error {
-		var n layout.Naming
-		if err := rows.Scan(&n.Pos, &n.Session, &data); err != nil {
-			return err
-		}
-		var ok bool
-		if n.Digest, ok = layout.ExpiredDigest(data); ok {
-			let[n.Output] = n.Pos
-		}
-		return nil
-	})
-	return let, err
 }
 
 // sizeOf is the size of a content, if it is there.

@@ -127,19 +127,7 @@ func (v *verification) inside(ctx context.Context, s *layout.Stream, r *store.Ro
 
 // expirations notes which outputs were let go.
 func (v *verification) expirations(ctx context.Context) error {
-	return v.each(ctx, "SELECT e.pos, s.session, e.data FROM events e JOIN streams s ON s.id=e.stream WHERE e.type=(SELECT id FROM types WHERE name='output.expired') ORDER BY e.pos", nil, func(rows *sql.Rows) error {
-		var pos int64
-		var m layout.Output
-		var data sql.RawBytes
-		if err := rows.Scan(&pos, &m.Session, &data); err != nil {
-			return err
-		}
-		var ok bool
-		if m.Digest, ok = layout.ExpiredDigest(data); ok {
-			v.let[m] = pos
-		}
-		return nil
-	})
+	return v.each(ctx, layout.ExpiredQuery, nil, v.let.Scan)
 }
 
 // withoutExpired leaves out the outputs of a fact that were let go after it and

@@ -73,7 +73,7 @@ func (r *Report) warn(place, what string) {
 // It looks at the files themselves, so it must not run in a process that has
 // the same store open: closing a file drops the locks that SQLite holds on it.
 func Run(ctx context.Context, dir string, o Options) (Report, error) {
-	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: map[layout.Output]int64{}, expired: map[[32]byte]bool{}}
+	v := verification{dir: dir, o: o, known: map[[32]byte]int64{}, let: layout.Expirations{}, expired: map[[32]byte]bool{}}
 	snap, err := layout.NewCopy(ctx, layout.Path(dir), o.Temp)
 	if err != nil {
 		return v.Report, err
@@ -98,8 +98,8 @@ type verification struct {
 	types       map[int64]string
 	known       map[[32]byte]int64 // sizes of contents that were looked for; bounded
 	graves      []store.Tombstone
-	gonestreams map[int64]bool          // numbers of streams whose deletion isn't finished
-	let         map[layout.Output]int64 // outputs that were let go, and the position of the last fact that says so
+	gonestreams map[int64]bool // numbers of streams whose deletion isn't finished
+	let         layout.Expirations
 	expired     map[[32]byte]bool
 	buf         []byte
 	tries       int // bytes that were hashed to find a changed one
