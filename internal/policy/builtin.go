@@ -71,13 +71,7 @@ func changing() []Rule {
 
 // commands are the rules for command lines, by the class of each simple command.
 func commands() []Rule {
-	class := func(c ...Class) *CommandMatch {
-		m := &CommandMatch{}
-		for _, w := range c {
-			m.Class = append(m.Class, string(w))
-		}
-		return m
-	}
+	class := func(c ...Class) *CommandMatch { return &CommandMatch{Class: words(c)} }
 	rules := []Rule{
 		{ID: "auto-command", Priority: 300, Match: Match{Mode: []belay.Mode{belay.ModeAuto}, Command: class(WriteWorkspace), Path: &PathMatch{Where: "inside"}}, Verdict: Allow,
 			Code: "WORKSPACE_COMMAND", Reason: "mode auto runs commands that stay in the workspace, as far as their text tells"},

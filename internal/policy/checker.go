@@ -86,9 +86,7 @@ type checker struct {
 }
 
 // Checkers are those that judge a call, in the order of the document.
-func (s *Set) Checkers(r *Request) []Checker { return s.asks(r) }
-
-func (s *Set) asks(r *Request) []Checker {
+func (s *Set) Checkers(r *Request) []Checker {
 	if s == nil || len(s.checkers) == 0 || r.Tool.Handled != "" {
 		return nil
 	}
@@ -128,7 +126,7 @@ func (s *Set) Wants(r *Request) []Checker {
 // checked joins a verdict with what checkers said. One that said nothing counts
 // like one that failed.
 func (s *Set) checked(v *Verdict, r *Request) {
-	for _, c := range s.asks(r) {
+	for _, c := range s.Checkers(r) {
 		if c.Kind == "builtin" {
 			if d, reason := builtinCheckers[c.Name](r); d != Allow {
 				v.join(c, d, "", reason)

@@ -89,7 +89,7 @@ func TestAGrantCoversOnlyWhatItCanSee(t *testing.T) {
 			t.Errorf("%q: %s %s, want %s", text, v.Decision, v.ReasonCode, want)
 		}
 	}
-	named := compiled(t, Rule{ID: "all", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Class: classNames()}}})
+	named := compiled(t, Rule{ID: "all", Tier: TierUser, Verdict: Allow, Match: Match{Tool: []string{"exec"}, Command: &CommandMatch{Class: words(classes)}}})
 	for _, text := range []string{"$X", "sudo ls"} {
 		if v := verdictOf(named, runLine(text)); v.Decision != Allow {
 			t.Errorf("%q with its class named: %s", text, v.Decision)

@@ -78,7 +78,7 @@ func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
 		return c, bad("its texts are too long").WithHint("reason and hint have at most %d bytes, code and boundary 64, and there are at most 16 tags", maxText)
 	}
 	c.name = r.name()
-	if err := s.words(&c); err != nil {
+	if err := c.known(); err != nil {
 		return c, err
 	}
 	if err := c.patternsOf(s); err != nil {
@@ -94,25 +94,18 @@ func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
 	return c, nil
 }
 
-// words checks the lists of fixed words.
-func (s *Set) words(c *rule) *belay.Error {
+// known checks the lists of fixed words.
+func (c *rule) known() *belay.Error {
 	m := &c.Match
-	modes := make([]string, len(m.Mode))
-	for i, mode := range m.Mode {
-		modes[i] = string(mode)
-	}
-	var known []string
-	for _, mode := range belay.Modes {
-		known = append(known, string(mode))
-	}
+	modes := words(m.Mode)
 	for _, l := range []struct {
 		name  string
 		have  []string
 		known []string
 	}{
 		{"does", m.Does, []string{"reads", "edits", "changes", "runs", "completes", "asks"}},
-		{"mode", modes, known}, {"flow", m.Flow, []string{"egress", "secret", secretFile, "protected"}},
-		{"effect", m.Effect, []string{string(belay.Pure), string(belay.Idempotent), string(belay.Recoverable), string(belay.AtMostOnce)}},
+		{"mode", modes, words(belay.Modes)}, {"flow", m.Flow, []string{"egress", "secret", secretFile, "protected"}},
+		{"effect", m.Effect, words([]belay.EffectClass{belay.Pure, belay.Idempotent, belay.Recoverable, belay.AtMostOnce})},
 		{"level", optional(m.Level), []string{"L1", "L2", "L3"}},
 	} {
 		for _, w := range l.have {
@@ -127,13 +120,6 @@ func (s *Set) words(c *rule) *belay.Error {
 		}
 	}
 	return nil
-}
-
-func optional(w string) []string {
-	if w == "" {
-		return nil
-	}
-	return []string{w}
 }
 
 // patternsOf makes what a rule compares with ready.
@@ -200,7 +186,7 @@ func (c *rule) commandOf() (err *belay.Error) {
 	}
 	for _, w := range m.Class {
 		if !slices.Contains(classes, Class(w)) {
-			return bad("command.class: %q is none of %s", short(w), strings.Join(classNames(), ", "))
+			return bad("command.class: %q is none of %s", short(w), strings.Join(words(classes), ", "))
 		}
 	}
 	if len(m.Program)+len(m.NotProgram)+len(m.Subcommand)+len(m.Class)+len(m.Prefix) > maxEntries {
@@ -233,12 +219,16 @@ func (c *rule) pathsOf() *belay.Error {
 	return nil
 }
 
-func classNames() []string {
-	out := make([]string, len(classes))
-	for i, c := range classes {
-		out[i] = string(c)
+func optional(w string) []string {
+	if w == "" {
+		return nil
 	}
-	return out
+	return []string{w}
+}
+
+// words are the texts of a list.
+func words[T ~string](list []T) []string {
+	return texts(list, func(w T) string { return string(w) })
 }
 
 // expression is a regular expression of bounded size. Go's have no
@@ -282,6 +272,6 @@ func seesOf(r *Rule) (s sees) {
 	}
 	s.secret = len(r.Taint) > 0 && !slices.Equal(r.Taint, []string{"none"})
 	s.egress = s.secret || len(r.Host) > 0
-	s.keys = s.secret || slices.Contains(r.Flow, secretFile) || r.Path != nil && len(r.Path.Match) > 0 && !slices.ContainsFunc(r.Path.Match, func(p string) bool { return !isSecret(p) })
+	s.keys = s.secret || slices.Contains(r.Flow, secretFile) || r.Path != nil && len(r.Path.Match) > 0 && !slices.ContainsFunc(r.Path.Match, func(p string) bool { return !Secret(p) })
 	return s
 }

@@ -12,13 +12,7 @@ import (
 // speaks reports whether a rule is about a call: an allow about all parts of it,
 // another verdict about one.
 func (c *rule) speaks(r *Request, subjects []subject) bool {
-	n := 0
-	for i := range subjects {
-		if c.forTool(subjects[i].tool) && c.misses(r, &subjects[i]) == "" {
-			n++
-		}
-	}
-	return n == len(subjects) || n > 0 && c.Verdict != Allow
+	return c.forTool(subjects[0].tool) && fit(c.Verdict, subjects, func(sub subject) bool { return c.misses(r, &sub) == "" })
 }
 
 // misses is the first of the matchers of a rule for a tool that doesn't hold for a
@@ -166,8 +160,7 @@ func subcommands(args []string, sure bool) (out []string) {
 	return out
 }
 
-// touches holds the files of a call against the rule's: all must fit an allow,
-// one is enough for the rest.
+// touches holds the files of a call against the rule's.
 func (c *rule) touches(sub *subject) bool {
 	fits := func(a access) bool {
 		m := c.Path
@@ -180,24 +173,23 @@ func (c *rule) touches(sub *subject) bool {
 		// A command that names no file works on the folder it runs in.
 		return sub.cmd != nil && sub.class != Unparsable && c.Path.Where == "inside" && len(c.globs) == 0
 	}
-	if c.Verdict == Allow {
-		return !slices.ContainsFunc(sub.paths, func(a access) bool { return !fits(a) })
+	return fit(c.Verdict, sub.paths, fits)
+}
+
+// fit holds a list against what a rule asks for: all must fit an allow, one is enough
+// for the rest.
+func fit[T any](verdict Decision, list []T, fits func(T) bool) bool {
+	if verdict == Allow {
+		return !slices.ContainsFunc(list, func(x T) bool { return !fits(x) })
 	}
-	return slices.ContainsFunc(sub.paths, fits)
+	return slices.ContainsFunc(list, fits)
 }
 
 // reaches is touches for hosts.
 func (c *rule) reaches(sub *subject) bool {
-	fits := func(h string) bool {
+	return len(sub.hosts) > 0 && fit(c.Verdict, sub.hosts, func(h string) bool {
 		return h != "" && slices.ContainsFunc(c.hosts, func(p string) bool { return like(p, h) })
-	}
-	if len(sub.hosts) == 0 {
-		return false
-	}
-	if c.Verdict == Allow {
-		return !slices.ContainsFunc(sub.hosts, func(h string) bool { return !fits(h) })
-	}
-	return slices.ContainsFunc(sub.hosts, fits)
+	})
 }
 
 // MayChange reports whether some call of a tool could change something: whether

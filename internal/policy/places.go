@@ -18,9 +18,7 @@ var harmlessFiles = []string{"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdou
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/uptime", "/proc/loadavg", "/usr", "/bin", "/lib", "/"}
 
 // Secret reports whether a path is one that usually holds a secret.
-func Secret(p string) bool { return isSecret(p) }
-
-func isSecret(p string) bool {
+func Secret(p string) bool {
 	if p == "" || len(p) > 4096 {
 		return false
 	}
@@ -31,17 +29,17 @@ func isSecret(p string) bool {
 	return shell.Secret(path.Clean(p)) != ""
 }
 
-// maybeSecret is isSecret for a path of a command, which may be a pattern: one
+// maybeSecret is Secret for a path of a command, which may be a pattern: one
 // that doesn't say how the names end can fit a secret's.
 func maybeSecret(p string) bool {
 	dir, name := path.Split(p)
 	if i := strings.LastIndexAny(name, "*?]"); i >= 0 {
 		if rest := name[i+1:]; strings.Contains(rest, ".") {
-			return isSecret(dir + "x" + rest)
+			return Secret(dir + "x" + rest)
 		}
 		return true
 	}
-	return isSecret(p)
+	return Secret(p)
 }
 
 // namesSecret reports whether an argument of a command may be a secret's path.
@@ -50,7 +48,7 @@ func namesSecret(c *Command, careful bool) bool {
 	for i, a := range c.Args {
 		switch {
 		case c.Literal(i):
-			if isSecret(a) {
+			if Secret(a) {
 				return true
 			}
 		case maybeSecret(a), careful && strings.ContainsAny(a, "$`"):

@@ -41,7 +41,7 @@ func anyRule(t *rapid.T, i int) Rule {
 		r.Path = &PathMatch{Match: pick("glob", "**/*", "a", "/etc/**"), Where: rapid.SampledFrom([]string{"", "inside", "outside"}).Draw(t, "where"), Access: rapid.SampledFrom([]string{"", "read", "write"}).Draw(t, "how")}
 	}
 	if rapid.IntRange(0, 3).Draw(t, "command?") == 0 {
-		r.Command = &CommandMatch{Program: pick("program", "git", "g*"), Class: pick("class", classNames()...), Prefix: pick("prefix", "push")}
+		r.Command = &CommandMatch{Program: pick("program", "git", "g*"), Class: pick("class", words(classes)...), Prefix: pick("prefix", "push")}
 	}
 	if rapid.IntRange(0, 4).Draw(t, "if?") == 0 {
 		r.If = rapid.SampledFrom([]string{"tool == 'exec'", "args.n > 1", "size(paths) == 1", "program == 'git'"}).Draw(t, "if")
@@ -369,7 +369,7 @@ func TestSecretsAreKnownByName(t *testing.T) {
 		".env": true, "a/.env": true, ".env.local": true, ".env.example": false, "config/prod.env": true, "/home/u/.ssh/id_rsa": true, "/home/u/.ssh/id_rsa.pub": false, "~/.AWS/credentials": true,
 		"/proc/self/environ": true, "@.env": true, "--file=.env": true, "main.go": false, "environment.md": false, "keys.go": false, "server.key": true, "": false,
 	} {
-		if got := isSecret(p); got != want {
+		if got := Secret(p); got != want {
 			t.Errorf("%q: %v", p, got)
 		}
 	}

@@ -37,7 +37,7 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 		switch folder := path.Dir(clean); {
 		case !path.IsAbs(target) || len(target) > maxTarget || strings.ContainsRune(target, 0):
 			return b, "which file it was is unknown"
-		case obeyed(clean, workspace) || isSecret(clean):
+		case obeyed(clean, workspace) || Secret(clean):
 			return b, clean + " is protected: no boundary is widened for it"
 		case op == OpWrite && below(clean, workspace) && b.Is.Name == belay.BoundaryReadOnly:
 			wider.Is.Name, wider.Name = belay.BoundaryWorkspace, b.Name+", write "+workspace
