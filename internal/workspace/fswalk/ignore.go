@@ -8,16 +8,13 @@ import (
 	"io/fs"
 	"os"
 	"path"
+	"slices"
 	"strings"
 	"syscall"
 )
 
-const (
-	gitIgnore   = ".gitignore"
-	otherIgnore = ".ignore"
-	gitExclude  = ".git/info/exclude"
-	maxIgnore   = 1 << 20 // bytes of an ignore file that are read
-)
+// maxIgnore is how many bytes of an ignore file are read.
+const maxIgnore = 1 << 20
 
 // rules are the ignore rules of a folder and of those above it.
 type rules struct {
@@ -65,7 +62,7 @@ func rulesAbove(root *os.Root, start string) (r *rules, err error) {
 		if err != nil {
 			return nil, err
 		}
-		r = f.withRules(pass{git: true, gitignore: true, otherIgnore: true})
+		r = f.withRules()
 		f.root.Close()
 		at = path.Join(at, part)
 	}
@@ -73,20 +70,15 @@ func rulesAbove(root *os.Root, start string) (r *rules, err error) {
 }
 
 // withRules are the rules that hold in a folder: those from above and its own.
-func (f *folder) withRules(p pass) *rules {
+func (f *folder) withRules() *rules {
 	own := &rules{above: f.rules}
 	if f.path != "." {
 		own.skip = len(f.path) + 1
 	}
-	if p.git {
-		own.list = append(own.list, f.readRules(gitExclude)...)
+	if info, err := f.root.Lstat(".git"); err == nil && info.IsDir() {
+		own.list = f.readRules(".git/info/exclude")
 	}
-	if p.gitignore {
-		own.list = append(own.list, f.readRules(gitIgnore)...)
-	}
-	if p.otherIgnore {
-		own.list = append(own.list, f.readRules(otherIgnore)...)
-	}
+	own.list = slices.Concat(own.list, f.readRules(".gitignore"), f.readRules(".ignore"))
 	if len(own.list) == 0 {
 		return f.rules
 	}

@@ -168,7 +168,7 @@ func (w *walker) folder(dir *folder, depth int) error {
 			return err
 		}
 		if after == "" && !w.options.Ignored {
-			dir.rules = dir.withRules(p)
+			dir.rules = dir.withRules()
 		}
 		for _, e := range p.items {
 			if err := w.ctx.Err(); err != nil {
@@ -242,11 +242,8 @@ type item struct {
 
 // pass is a part of a folder's names, sorted.
 type pass struct {
-	items       []item
-	more        bool // names follow
-	git         bool // .git is a folder here
-	gitignore   bool // the ignore files, as regular files
-	otherIgnore bool
+	items []item
+	more  bool // names follow
 }
 
 // readPass reads the first names after one, as many as a pass has. The system
@@ -263,7 +260,6 @@ func readPass(dir *folder, after string) (p pass, err error) {
 		entries, err := f.ReadDir(512)
 		for _, e := range entries {
 			name := e.Name()
-			p.note(name, e.Type())
 			if name <= after || last != "" && name > last {
 				p.more = p.more || last != "" && name > last
 				continue
@@ -293,15 +289,4 @@ func byName(a, b item) int { return strings.Compare(a.name, b.name) }
 func (p *pass) cut() {
 	slices.SortFunc(p.items, byName)
 	p.items, p.more = p.items[:batch], true
-}
-
-func (p *pass) note(name string, typ fs.FileMode) {
-	switch name {
-	case ".git":
-		p.git = typ.IsDir()
-	case gitIgnore:
-		p.gitignore = typ.IsRegular()
-	case otherIgnore:
-		p.otherIgnore = typ.IsRegular()
-	}
 }
