@@ -10,7 +10,7 @@ import (
 // Builtin is the set of a turn without rules of files.
 func Builtin() *Set {
 	return builtin.Get(func() *Set {
-		s, err := assemble(Document{Version: FormatVersion, Rules: BuiltinRules()})
+		s, err := prepare(Document{Version: FormatVersion, Rules: BuiltinRules()})
 		if err == nil {
 			err = s.tried()
 		}

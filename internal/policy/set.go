@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Bounds of a document. A rule that is longer than this isn't written by hand.
@@ -23,8 +22,8 @@ const (
 // Set is rules made ready: checked, and in order. It never changes.
 type Set struct {
 	doc      Document
-	digest   match.Made[belay.Digest] // a turn names it only if there are rules of files
-	rules    []rule                   // the strongest voice first
+	digest   belay.Digest
+	rules    []rule // the strongest voice first
 	groups   map[string][]string
 	modes    map[belay.Mode]bool // that a rule of the default tier or an admin's speaks of
 	checkers []checker
@@ -64,14 +63,10 @@ func Compile(d Document) (*Set, error) {
 
 // prepare is Compile without the examples.
 func prepare(d Document) (*Set, error) {
-	if _, err := json.Marshal(d); err != nil {
+	raw, err := json.Marshal(d)
+	if err != nil {
 		return nil, belay.Errorf(belay.CodeBadPolicy, "the rules can't be written as JSON: %v", err)
 	}
-	return assemble(d)
-}
-
-// assemble is prepare for rules that can be written.
-func assemble(d Document) (*Set, error) {
 	if d.Version > FormatVersion {
 		return nil, belay.Errorf(belay.CodePolicyNewer, "the rules are of version %d; this build reads %d", d.Version, FormatVersion).WithHint("update belay, or write them in the older form")
 	}
@@ -81,7 +76,7 @@ func assemble(d Document) (*Set, error) {
 	case len(d.Groups) > maxGroups || len(d.Caps) > maxCaps || len(d.OwnerOnly) > maxEntries || len(d.Checkers) > maxCheckers:
 		return nil, belay.Errorf(belay.CodeBadPolicy, "there are too many groups, caps, owner's tools or checkers").WithHint("at most %d, %d, %d, %d", maxGroups, maxCaps, maxEntries, maxCheckers)
 	}
-	s := &Set{doc: d, groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
+	s := &Set{doc: d, digest: belay.DigestOf(raw), groups: map[string][]string{}, modes: map[belay.Mode]bool{}}
 	for _, g := range d.Groups {
 		name := strings.ToLower(g.Name)
 		s.groups[name] = append(s.groups[name], lower(g.Tools)...)
@@ -102,13 +97,7 @@ func assemble(d Document) (*Set, error) {
 func (s *Set) Document() *Document { return &s.doc }
 
 // Digest names the set: it is that of its document's JSON.
-func (s *Set) Digest() belay.Digest {
-	return *s.digest.Get(func() *belay.Digest {
-		raw, _ := s.Encode() // it could be written before
-		sum := belay.DigestOf(raw)
-		return &sum
-	})
-}
+func (s *Set) Digest() belay.Digest { return s.digest }
 
 // Encode is the document as it is kept.
 func (s *Set) Encode() ([]byte, error) { return json.Marshal(s.doc) }

@@ -79,7 +79,7 @@ func Read(f Format, content []byte, o Options) (*Result, error) {
 	if len(content) > maxBytes {
 		return nil, mistake(o.Name, 0, "the file has %d bytes; %d are the most", len(content), maxBytes).WithHint("split it, and import the parts")
 	}
-	d := &draft{fields: fields{name: o.Name}, o: o, format: f, taken: map[string]int{}, wrappers: map[string]bool{}}
+	d := &draft{fields: fields{name: o.Name}, o: o, format: f, taken: map[string]int{}, settings: settings(f)}
 	parse, read := parseJSON, (func(*node))(nil)
 	switch f {
 	case Gemini:
@@ -180,8 +180,7 @@ type draft struct {
 	items  []Item
 	taken  map[string]int // how often an id was wanted
 
-	settings []setting       // what is known of settings of the format
-	wrappers map[string]bool // programs that were looked at: whether they run others
+	settings []setting // what is known of settings of the format
 }
 
 // source is one rule of the source on its way.

@@ -79,9 +79,6 @@ func leftOf(part string, names ...string) (out []setting) {
 
 // known is what is known of a setting, or nil.
 func (d *draft) known(name string, v *node) *setting {
-	if d.settings == nil {
-		d.settings = settings(d.format)
-	}
 	for i, s := range d.settings {
 		want, value, valued := strings.Cut(s.name, "=")
 		if policy.Like(want, name) && (!valued || v.kind == boolean && strconv.FormatBool(v.yes) == value) {

@@ -87,13 +87,13 @@ func (d *draft) prefix(s *source, line string, whole, open bool) (why string) {
 			m = &policy.CommandMatch{Matches: joined}
 		}
 		var match []policy.Example
-		if !d.hidden(words[0]) {
+		if !hidden(words[0]) {
 			match = example(strings.Join(words, " "))
 		}
 		d.add(s, policy.Match{Tool: exec, Command: m}, match, nil)
 	}
 	d.add(s, policy.Match{Tool: exec, Args: []policy.ArgMatch{{Path: "command", Matches: start + spaced(line) + tail}}}, argsExample(strings.Join(words, " ")), nil)
-	if plain && d.hidden(words[0]) {
+	if plain && hidden(words[0]) {
 		d.add(s, policy.Match{Tool: exec, Args: []policy.ArgMatch{{Path: "argv.0", Matches: `(^|/)` + regexp.QuoteMeta(base(words[0])) + `$`}}}, nil, nil)
 	}
 	return ""
@@ -105,7 +105,7 @@ func (d *draft) allowPrefix(s *source, words []string, plain, whole bool) (why s
 		return "its words mean more to a shell than they say"
 	case strings.Contains(words[0], "/"):
 		return "a program is allowed by its name, not by a path that the workspace could fill"
-	case d.hidden(words[0]):
+	case hidden(words[0]):
 		return words[0] + " runs other programs, which are judged themselves"
 	}
 	line := strings.Join(words, " ")
@@ -133,16 +133,7 @@ func base(program string) string { return program[strings.LastIndexByte(program,
 
 // hidden reports whether a program is seen through: its commands are judged, and
 // no command of its name may be among them.
-func (d *draft) hidden(program string) bool {
-	known, ok := d.wrappers[program]
-	if !ok {
-		known = wraps(program)
-		d.wrappers[program] = known
-	}
-	return known
-}
-
-func wraps(program string) bool {
+func hidden(program string) bool {
 	for _, argv := range [][]string{{program, "true"}, {program, "5", "true"}, {program, "-c", "true"}, {program, "x", "true"}} {
 		for _, c := range shell.ClassifyArgv(argv, place).Commands {
 			if slices.ContainsFunc(c.Wrapped, func(w string) bool { return base(w) == base(program) }) {

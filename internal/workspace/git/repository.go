@@ -98,7 +98,7 @@ func (g Git) linked(ctx context.Context, top string) (*Repository, error) {
 		}
 		return g.open(ctx, r)
 	}
-	settings, _, err := g.settings(ctx, filepath.Join(dir, "config"), dir)
+	settings, err := g.settings(ctx, filepath.Join(dir, "config"))
 	if err != nil {
 		return nil, unsafe(filepath.Join(dir, "config"), "%v", err)
 	}
@@ -167,9 +167,9 @@ func readAll(f *os.File) ([]byte, error) {
 const maxIncludes = 64
 
 // settings reads a file of configuration and all that it may include, whatever
-// the condition. A file that isn't there has none. Files are those it is in.
-func (g Git) settings(ctx context.Context, file, dir string) (all []setting, files []string, err error) {
-	files = []string{file}
+// the condition. A file that isn't there has none.
+func (g Git) settings(ctx context.Context, file string) (all []setting, err error) {
+	files := []string{file}
 	for i := 0; i < len(files); i++ {
 		b, err := readPlain(files[i])
 		if errors.Is(err, os.ErrNotExist) {
@@ -180,18 +180,18 @@ func (g Git) settings(ctx context.Context, file, dir string) (all []setting, fil
 			list, err = g.list(ctx, b)
 		}
 		if err != nil {
-			return all, files, fmt.Errorf("%s can't be read: %w", files[i], err)
+			return all, fmt.Errorf("%s can't be read: %w", files[i], err)
 		}
 		for _, s := range list {
 			if more, ok := included(s, files[i], process.Getenv(g.Environ, "HOME")); ok {
 				if files = append(files, more); len(files) > maxIncludes {
-					return all, files, fmt.Errorf("%s includes more than %d files", file, maxIncludes)
+					return all, fmt.Errorf("%s includes more than %d files", file, maxIncludes)
 				}
 			}
 		}
 		all = append(all, list...)
 	}
-	return all, files, nil
+	return all, nil
 }
 
 // open reads what a repository configures.
@@ -203,7 +203,7 @@ func (g Git) open(ctx context.Context, r *Repository) (*Repository, error) {
 	}
 	r.Format = "sha1"
 	for _, file := range []string{filepath.Join(r.Common, "config"), filepath.Join(r.Common, "config.worktree"), filepath.Join(r.Dir, "config.worktree")} {
-		settings, _, err := g.settings(ctx, file, r.Dir)
+		settings, err := g.settings(ctx, file)
 		if err != nil {
 			return nil, unsafe(file, "%v", err)
 		}

@@ -149,7 +149,7 @@ func (p place) of(folder, name string) place {
 	case p == guarded:
 		return guarded
 	}
-	if _, ok := protected.In(folder, name); ok {
+	if _, ok := protected.Of(folder + "/" + name); ok {
 		return guarded
 	}
 	return usual

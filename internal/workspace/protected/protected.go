@@ -25,22 +25,6 @@ type Entry struct {
 // it, so cut them off an absolute path first.
 func Of(p string) (Entry, bool) { return find(p, entries) }
 
-// In is the entry that protects a name in a folder which isn't protected itself.
-// It is Of for who asks about every file of a tree.
-func In(folder, name string) (Entry, bool) {
-	plain := name != "" && name[len(name)-1] != '.' && name[len(name)-1] != ' '
-	for i := 0; plain && i < len(name); i++ {
-		plain = name[i] < 0x80
-	}
-	n := strings.ToLower(name)
-	for _, e := range entries {
-		if !plain || strings.HasSuffix(e.Name, n) || strings.Contains(e.Name, "*") && like(e.Name, n) {
-			return Of(folder + "/" + name)
-		}
-	}
-	return Entry{}, false
-}
-
 // Lured is the entry of a name that counts once content from outside is in the
 // conversation.
 func Lured(p string) (Entry, bool) { return find(p, lured) }
