@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"fmt"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -192,21 +193,13 @@ func below(p, folder string) bool {
 	return p == folder || folder == "/" || strings.HasPrefix(p, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// tighter is the smaller of each limit; zero is none.
+// tighter is the smaller of each limit; zero is none. All of them are whole numbers.
 func tighter(a, b belay.ProcessLimits) belay.ProcessLimits {
-	return belay.ProcessLimits{
-		Memory: less(a.Memory, b.Memory), FileSize: less(a.FileSize, b.FileSize), Output: less(a.Output, b.Output), Disk: less(a.Disk, b.Disk),
-		CPU: less(a.CPU, b.CPU), Wall: less(a.Wall, b.Wall), CPUQuota: less(a.CPUQuota, b.CPUQuota),
-		Processes: less(a.Processes, b.Processes), OpenFiles: less(a.OpenFiles, b.OpenFiles),
-		TotalCPU: less(a.TotalCPU, b.TotalCPU), TotalWritten: less(a.TotalWritten, b.TotalWritten), TotalTime: less(a.TotalTime, b.TotalTime),
-		SessionCPU: less(a.SessionCPU, b.SessionCPU), SessionWritten: less(a.SessionWritten, b.SessionWritten), SessionTime: less(a.SessionTime, b.SessionTime),
-		MemoryShare: less(a.MemoryShare, b.MemoryShare),
-	}
-}
-
-func less[N int | int64 | belay.Duration](a, b N) N {
-	if a == 0 || b != 0 && b < a {
-		return b
+	into, of := reflect.ValueOf(&a).Elem(), reflect.ValueOf(b)
+	for i := range of.NumField() {
+		if n := of.Field(i).Int(); into.Field(i).IsZero() || n != 0 && n < into.Field(i).Int() {
+			into.Field(i).SetInt(n)
+		}
 	}
 	return a
 }

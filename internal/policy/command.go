@@ -30,7 +30,7 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 	}
 	o := shell.Options{Workspace: at.Workspace, Dir: at.Workspace, Home: at.Home, Dialect: at.Dialect}
 	given := &arguments{raw: args}
-	folder := folderOf(t, given, at)
+	folder := Folder(t, args, at)
 	if o.Dir = path.Clean(folder); folder == at.Workspace {
 		o.Dir = at.Workspace
 	}

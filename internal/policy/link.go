@@ -21,12 +21,9 @@ type Link struct {
 // Folder is where the commands of a call begin, as it is spelled: absolute, not
 // cleaned.
 func Folder(t belay.ToolSpec, args json.RawMessage, at Place) string {
-	return folderOf(t, &arguments{raw: args}, at)
-}
-
-func folderOf(t belay.ToolSpec, args *arguments, at Place) string {
 	if t.Command != nil {
-		if dir, ok := args.text(t.Command.Dir); ok && dir != "" {
+		given := &arguments{raw: args}
+		if dir, ok := given.text(t.Command.Dir); ok && dir != "" {
 			return spelled(at.Workspace, dir)
 		}
 	}

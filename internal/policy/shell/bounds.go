@@ -124,13 +124,3 @@ func oddText(s string) string {
 	}
 	return ""
 }
-
-// ascii reports whether a text has only characters that look like no others.
-func ascii(s string) bool {
-	for i := 0; i < len(s); i++ {
-		if s[i] >= utf8.RuneSelf {
-			return false
-		}
-	}
-	return true
-}

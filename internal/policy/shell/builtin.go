@@ -277,15 +277,7 @@ func (s *start) named(w word) {
 
 // variableName reports whether a word is a plain name.
 func variableName(w word) bool {
-	if !w.lit || w.text == "" || w.text[0] >= '0' && w.text[0] <= '9' {
-		return false
-	}
-	for i := range len(w.text) {
-		if c := w.text[i]; c != '_' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
-			return false
-		}
-	}
-	return true
+	return w.lit && syntax.ValidName(w.text)
 }
 
 // declared judges declare, export and the like where they are written so that

@@ -13,7 +13,6 @@ type facts struct {
 	values    map[string][]*syntax.Word // what it assigns to variables
 	takesBack bool                      // it may undo the definition of a function
 	deep      bool                      // the tree is deeper than anybody reads
-	commands  int                       // how many simple commands are written down
 }
 
 // look gathers the facts of a parsed source.
@@ -33,7 +32,6 @@ func look(f *syntax.File) facts {
 			open = open[:len(open)-1]
 			return true
 		case *syntax.CallExpr:
-			out.commands++
 			moves, assigns := effects(n)
 			out.moves = out.moves || moves
 			blind = blind || assigns
@@ -174,28 +172,13 @@ func digits(w *syntax.Word) bool {
 }
 
 func wholeNumber(s string) bool {
-	for i := range len(s) {
-		if s[i] < '0' || s[i] > '9' {
-			return false
-		}
-	}
-	return s != "" && len(s) < 18
+	return s != "" && len(s) < 18 && strings.Trim(s, "0123456789") == ""
 }
 
 // sequence reports whether a word is {1..9}.
 func sequence(s string) bool {
-	if len(s) < 6 || s[0] != '{' || s[len(s)-1] != '}' {
-		return false
-	}
-	dots := 0
-	for _, c := range s[1 : len(s)-1] {
-		if c == '.' {
-			dots++
-		} else if c < '0' || c > '9' {
-			return false
-		}
-	}
-	return dots == 2 || dots == 4
+	dots := strings.Count(s, ".")
+	return len(s) > 5 && s[0] == '{' && s[len(s)-1] == '}' && strings.Trim(s[1:len(s)-1], "0123456789.") == "" && (dots == 2 || dots == 4)
 }
 
 // assigned notes a variable that arithmetic assigns to; its value is a number.

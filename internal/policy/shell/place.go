@@ -213,9 +213,10 @@ func fitsSecret(pattern string) bool {
 	return false
 }
 
-// fitsOne reports whether a pattern can match one of the names.
-func fitsOne(pattern string, names ...string) bool {
-	return slices.ContainsFunc(names, func(n string) bool { ok, err := path.Match(pattern, n); return ok || err != nil })
+// fitsName reports whether a pattern can match a name.
+func fitsName(pattern, name string) bool {
+	ok, err := path.Match(pattern, name)
+	return ok || err != nil
 }
 
 // Secret says why reading a path isn't harmless, or nothing: it is where keys are
@@ -224,7 +225,7 @@ func Secret(p string) string {
 	switch {
 	case p == "/etc/shadow" || p == "/etc/gshadow" || p == "/etc/sudoers" || strings.HasPrefix(p, "/etc/sudoers.d") || strings.HasPrefix(p, "/etc/ssh/ssh_host"):
 		return p + " holds the system's secrets"
-	case strings.HasPrefix(p, "/proc/") && strings.ContainsAny(path.Base(p), "*?[") && fitsOne(path.Base(p), "environ", "mem"):
+	case strings.HasPrefix(p, "/proc/") && strings.ContainsAny(path.Base(p), "*?[") && (fitsName(path.Base(p), "environ") || fitsName(path.Base(p), "mem")):
 		return p + " may show the variables of a process"
 	case strings.HasPrefix(p, "/proc/") && (strings.HasSuffix(p, "/environ") || strings.HasSuffix(p, "/mem") || strings.Contains(p, "/root") || strings.Contains(p, "/cwd/")):
 		return p + " shows what belongs to a process"

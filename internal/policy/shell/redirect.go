@@ -97,7 +97,7 @@ func (r *reader) heredoc(d *syntax.Redirect, sc *scope, in *input) {
 		*in = input{"", true}
 		return
 	}
-	if _, quoted := spelledPlain(d.Word); quoted {
+	if s := d.Word.Lit(); s == "" || strings.Contains(s, "\\") { // its delimiter is quoted: it stands for itself
 		*in = input{d.Hdoc.Lit(), true}
 		r.spells(in.text)
 		return
@@ -108,13 +108,6 @@ func (r *reader) heredoc(d *syntax.Redirect, sc *scope, in *input) {
 	}
 	*in = input{b.text.String(), !b.open}
 	r.spells(in.text)
-}
-
-// spelledPlain reports whether the delimiter of a here-document is quoted, so
-// that the document stands for itself.
-func spelledPlain(w *syntax.Word) (string, bool) {
-	s := w.Lit()
-	return s, s == "" || strings.Contains(s, "\\")
 }
 
 // descriptor reports whether a word after >& or <& is the number of an open file.

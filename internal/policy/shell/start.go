@@ -3,6 +3,7 @@ package shell
 import (
 	"path"
 	"strings"
+	"unicode"
 
 	"mvdan.cc/sh/v3/syntax"
 )
@@ -88,7 +89,7 @@ func (r *reader) run(words []word, sc *scope, c call) outcome {
 		s.raise(Unparsable, "wrappers within wrappers, deeper than anybody reads")
 	case !words[0].lit || name == "":
 		s.raise(Unparsable, "which command this is only shows when it runs")
-	case !ascii(name) || oddText(name) != "" || strings.ContainsAny(name, " \n\t"):
+	case oddText(name) != "" || strings.ContainsFunc(name, func(c rune) bool { return c > unicode.MaxASCII || unicode.IsSpace(c) }):
 		s.raise(Unparsable, "the command's name has characters that look like others")
 	case sc.defines(name) && !c.direct:
 		return s.function()

@@ -11,11 +11,8 @@ import (
 // index has the row of every name.
 var index match.Made[map[string]*program]
 
-// indexed is how many names the rows have, or a few more.
-const indexed = 2200
-
 func makeIndex() *map[string]*program {
-	all := make(map[string]*program, indexed)
+	all := map[string]*program{}
 	for i := range rows {
 		for name := range strings.SplitSeq(rows[i].name, ",") {
 			all[name] = &rows[i]

@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -38,7 +37,6 @@ func (a *analysis) script(src string, d Dialect, sc *scope, wrapped []string) {
 		return
 	}
 	before := len(a.commands)
-	a.commands = slices.Grow(a.commands, min(r.facts.commands, maxCommands))
 	r.list(f.Stmts, sc)
 	a.wrapped(before, wrapped)
 }

@@ -78,12 +78,6 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	if w == nil {
 		return literal("")
 	}
-	if len(w.Parts) == 1 { // nearly every word
-		if l, ok := w.Parts[0].(*syntax.Lit); ok && plain(l.Value) {
-			r.spells(l.Value)
-			return literal(l.Value)
-		}
-	}
 	b := builder{r: r, sc: sc}
 	for i, p := range w.Parts {
 		if l, ok := p.(*syntax.Lit); ok && i == 0 && len(w.Parts) > 1 && l.Value == "~" {
