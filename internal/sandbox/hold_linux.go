@@ -164,6 +164,10 @@ func (h *Hold) report(ctx context.Context) (boxinit.Message, error) {
 	return h.receive()
 }
 
+// endTime is how long to wait for what a helper says at its end: it has said it
+// already, or never will.
+const endTime = 50 * time.Millisecond
+
 // receive takes one message.
 func (h *Hold) receive() (m boxinit.Message, err error) {
 	b, rights := make([]byte, 64<<10), make([]byte, unix.CmsgSpace(4))
@@ -183,33 +187,16 @@ func (h *Hold) receive() (m boxinit.Message, err error) {
 	return m, err
 }
 
-// said takes a message that has come already.
-func (h *Hold) said() (m boxinit.Message, err error) {
-	h.conn.SetReadDeadline(time.Time{}) //nolint:errcheck // a socket has deadlines
-	raw, err := h.conn.SyscallConn()
-	if err != nil {
-		return m, err
-	}
-	b := make([]byte, 64<<10)
-	n, got := 0, error(nil)
-	err = raw.Read(func(fd uintptr) bool {
-		n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
-		if got == unix.ECONNRESET { // it ended without reading all it was told; that comes before what it said
-			n, _, got = unix.Recvfrom(int(fd), b, unix.MSG_DONTWAIT)
-		}
-		return true
-	})
-	if err = errors.Join(err, got); err != nil {
-		return m, err
-	}
-	return m, json.Unmarshal(b[:max(n, 0)], &m)
-}
-
 // Ended is how the program ended, once its helper has. False means that the
 // helper didn't say: it was killed, or never released.
 func (h *Hold) Ended() (Ending, bool) {
 	if h.ending == nil && h.conn != nil {
-		if m, err := h.said(); err == nil {
+		h.conn.SetReadDeadline(time.Now().Add(endTime)) //nolint:errcheck // a socket has deadlines
+		m, err := h.receive()
+		if errors.Is(err, unix.ECONNRESET) { // it ended without reading all it was told; that comes before what it said
+			m, err = h.receive()
+		}
+		if err == nil {
 			h.ending = m.End
 		}
 	}

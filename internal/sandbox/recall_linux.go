@@ -15,6 +15,7 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/sandbox/boxinit"
 	"golang.org/x/sys/unix"
 )
@@ -125,17 +126,8 @@ func groupsAsBefore(all []belay.Layer) bool {
 
 // keep writes the file whole. Where that fails the next process tries again.
 func keep(file string, k answer) {
-	b, err := json.Marshal(k)
-	if err != nil || os.MkdirAll(filepath.Dir(file), 0o700) != nil {
-		return
-	}
-	f, err := os.CreateTemp(filepath.Dir(file), filepath.Base(file)+".*")
-	if err != nil {
-		return
-	}
-	_, err = f.Write(b)
-	if f.Close() != nil || err != nil || os.Rename(f.Name(), file) != nil {
-		os.Remove(f.Name()) //nolint:errcheck // it was only for this
+	if os.MkdirAll(filepath.Dir(file), 0o700) == nil {
+		files.WriteWhole(files.System{}, file, func(w io.Writer) error { return json.NewEncoder(w).Encode(k) }) //nolint:errcheck // see above
 	}
 }
 

@@ -49,19 +49,14 @@ func (h *helper) mountView() (string, error) {
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &all); err != nil {
 		return "", fmt.Errorf("make everything read-only: %w", err)
 	}
-	if err := h.privateFolders(); err != nil {
-		return "", err
-	}
-	if err := h.ownDevices(); err != nil {
-		return "", err
-	}
+	steps := []func() error{h.privateFolders, h.ownDevices}
 	for _, t := range kept {
-		if err := t.put(); err != nil {
+		steps = append(steps, t.put)
+	}
+	for _, step := range append(steps, h.hide) {
+		if err := step(); err != nil {
 			return "", err
 		}
-	}
-	if err := h.hide(); err != nil {
-		return "", err
 	}
 	return h.seal()
 }
@@ -70,15 +65,13 @@ func (h *helper) mountView() (string, error) {
 func (h *helper) take() ([]tree, error) {
 	var kept []tree
 	add := func(from, to string, set uint64) error {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_RECURSIVE)
+		t, err := treeOf(from, to, unix.AT_RECURSIVE)
 		if errors.Is(err, unix.ENOENT) || errors.Is(err, unix.EACCES) && set&unix.MOUNT_ATTR_RDONLY != 0 {
 			return nil // nothing to be seen
 		}
-		if err != nil {
-			return fmt.Errorf("take %s: %w", from, err)
-		}
-		kept = append(kept, tree{fd, to, set | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV})
-		return nil
+		t.set |= set
+		kept = append(kept, t)
+		return err
 	}
 	shown := slices.Clone(h.p.Readable)
 	if !slices.Contains(h.p.Writable, h.p.Workspace) {
@@ -101,6 +94,16 @@ func (h *helper) take() ([]tree, error) {
 		}
 	}
 	return kept, nil
+}
+
+// treeOf takes a tree out, for a place, without the rights of devices and of other
+// users in it.
+func treeOf(from, to string, flags uint) (tree, error) {
+	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|flags)
+	if err != nil {
+		return tree{}, fmt.Errorf("take %s: %w", from, err)
+	}
+	return tree{fd, to, unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}, nil
 }
 
 // put puts the tree back. Where a private folder covers its place, the place is
@@ -160,7 +163,7 @@ func (h *helper) privateFolders() error {
 		size = max(d, 64<<10)
 	}
 	base := h.p.Private[0]
-	if err := unix.Mount("tmpfs", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, "mode=0755,nr_inodes="+strconv.FormatInt(inodes(size), 10)+",size="+strconv.FormatInt(size, 10)); err != nil {
+	if err := unix.Mount("tmpfs", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,nr_inodes=%d,size=%d", inodes(size), size)); err != nil {
 		return fmt.Errorf("private folders: %w", err)
 	}
 	mode := func(p string) os.FileMode {
@@ -193,11 +196,12 @@ func (h *helper) privateFolders() error {
 func (h *helper) ownDevices() error {
 	var kept []tree
 	for _, p := range devicePaths() {
-		fd, err := unix.OpenTree(unix.AT_FDCWD, p, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+		t, err := treeOf(p, p, 0)
 		if err != nil {
-			return fmt.Errorf("take %s: %w", p, err)
+			return err
 		}
-		kept = append(kept, tree{fd: fd, path: p})
+		t.set = 0
+		kept = append(kept, t)
 	}
 	if err := unix.Mount("tmpfs", "/dev", "tmpfs", unix.MS_NOSUID|unix.MS_NOEXEC, "mode=0755,size=64k,nr_inodes=64"); err != nil {
 		return fmt.Errorf("own /dev: %w", err)
@@ -300,11 +304,12 @@ func (h *helper) seal() (string, error) {
 }
 
 func bindReadOnly(from, to string) error {
-	fd, err := unix.OpenTree(unix.AT_FDCWD, from, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC)
+	t, err := treeOf(from, to, 0)
 	if err != nil {
 		return err
 	}
-	return tree{fd, to, unix.MOUNT_ATTR_RDONLY | unix.MOUNT_ATTR_NOSUID | unix.MOUNT_ATTR_NODEV}.put()
+	t.set |= unix.MOUNT_ATTR_RDONLY
+	return t.put()
 }
 
 // freshProc shows the processes of the new namespace, and nothing that could
