@@ -123,8 +123,17 @@ func With(r *Result, err error, th belay.ThreadID, turn belay.TurnID) (*Result, 
 // Hinted returns an error with a hint for callers that know routes, in place of the
 // hint for a person at a terminal. For one at the terminal it stays as it is.
 func (c *Call) Hinted(err error, hint string) error {
+	if !c.Remote {
+		return err
+	}
+	return WithHint(err, hint)
+}
+
+// WithHint returns an error with another hint, if it has a code; where codes are named,
+// one of them.
+func WithHint(err error, hint string, codes ...belay.Code) error {
 	e, ok := errors.AsType[*belay.Error](err)
-	if !ok || !c.Remote {
+	if !ok || len(codes) > 0 && !slices.Contains(codes, e.Code) {
 		return err
 	}
 	said := *e

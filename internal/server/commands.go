@@ -1,7 +1,6 @@
 package server
 
 import (
-	"errors"
 	"net/http"
 
 	"github.com/belay-run/belay"
@@ -90,11 +89,9 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, c *app.Command, ch
 // withHint adds a hint to a refusal that has none: to look at what the command
 // takes.
 func withHint(c *app.Command, err error) error {
-	e, ok := errors.AsType[*belay.Error](err)
 	p := input.ProblemOf(err)
-	if !ok || p.Hint != "" || p.Status >= http.StatusInternalServerError || p.RetryAfter > 0 {
+	if p.Hint != "" || p.Status >= http.StatusInternalServerError || p.RetryAfter > 0 {
 		return err
 	}
-	said := *e
-	return input.At(p.Field, said.WithHint("GET /v1/openapi.json describes %s", c.Name))
+	return input.At(p.Field, app.WithHint(err, "GET /v1/openapi.json describes "+c.Name))
 }

@@ -111,13 +111,9 @@ type DecisionChanged struct {
 	Session belay.SessionID `json:"sessionId"`
 	Call    belay.CallID    `json:"callId"`
 	Event   belay.EventID   `json:"eventId"`
-	Tool    string          `json:"tool"`
-	Old     policy.Decision `json:"old"`
-	OldRule string          `json:"oldRule"`
-	New     policy.Decision `json:"new"`
-	NewRule string          `json:"newRule"`
-	Cause   string          `json:"cause"` // rules, or build: this build reads the call otherwise
-	What    string          `json:"what"`  // the call in a few words
+	simulate.Row
+	Cause string `json:"cause"` // rules, or build: this build reads the call otherwise
+	What  string `json:"what"`  // the call in a few words
 }
 
 // maxChanges bounds the changes that an answer lists.
@@ -148,7 +144,7 @@ func replayPolicy(ctx context.Context, c *app.Call, f app.Fresh, in *ReplayPolic
 			return
 		}
 		k := ch.Case
-		out.Changes = append(out.Changes, DecisionChanged{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule, Cause: ch.Cause, What: simulate.About(k.Request)})
+		out.Changes = append(out.Changes, DecisionChanged{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: ch.Row, Cause: ch.Cause, What: simulate.About(k.Request)})
 	})
 	if err != nil {
 		return nil, err

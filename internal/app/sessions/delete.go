@@ -89,9 +89,5 @@ func removeWorktree(ctx context.Context, r *app.Call, s *view.Session) error {
 		return err // a driven session isn't deleted
 	}
 	_, err := r.Workspaces.RemoveWorktree(ctx, *s.Worktree, false)
-	if e, ok := errors.AsType[*belay.Error](err); ok {
-		said := *e
-		err = r.Hinted(said.WithHint("commit them there, or belay worktree remove --force %s", s.ID), "commit them there")
-	}
-	return err
+	return r.Hinted(app.WithHint(err, "commit them there, or belay worktree remove --force "+string(s.ID)), "commit them there")
 }

@@ -133,14 +133,13 @@ func decisionsOf(ctx context.Context, a *command.Program, c *app.Call, of record
 
 func printChange(e *term.Env, ch *policies.Change) {
 	k := ch.Case
-	row := policies.Row{Tool: k.Recorded.Tool, Old: ch.Old, OldRule: ch.OldRule, New: ch.New, NewRule: ch.NewRule}
 	what := policies.About(k)
 	because := ""
 	if ch.Cause == "build" {
 		because = "  (this build reads the call otherwise; the rules of its day say so too)"
 	}
-	e.Say(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: row, Cause: ch.Cause, What: what},
-		"%s → %s  %s %s  %s%s", ch.Old, ch.New, term.Line(row.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
+	e.Say(replayed{Session: k.IDs.Session, Call: k.IDs.Call, Event: k.Event, Row: ch.Row, Cause: ch.Cause, What: what},
+		"%s → %s  %s %s  %s%s", ch.Old, ch.New, term.Line(ch.Tool), term.Line(what), term.Line(string(k.IDs.Call)), because)
 }
 
 func printReplay(e *term.Env, t *policies.Tally) (int, error) {

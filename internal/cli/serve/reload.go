@@ -98,17 +98,6 @@ func (s *tenants) readAgain(ctx context.Context) error {
 func reloading(ctx context.Context, s *server.Server, again func(context.Context) error) (stop func()) {
 	hangups := make(chan os.Signal, 1)
 	signal.Notify(hangups, syscall.SIGHUP)
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		for {
-			select {
-			case <-hangups:
-				s.Reloaded(ctx, again(ctx))
-			case <-done:
-				return
-			}
-		}
-	})
-	return func() { signal.Stop(hangups); close(done); wg.Wait() }
+	end := onSignals(hangups, func(os.Signal) { s.Reloaded(ctx, again(ctx)) })
+	return func() { signal.Stop(hangups); end() }
 }

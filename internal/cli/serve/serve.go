@@ -121,22 +121,30 @@ func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 // untilSignals ends a context with the first signal; the second parks at once.
 func (c *ServeCmd) untilSignals(ctx context.Context, a *command.Program, s *server.Server) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(ctx)
+	stop := onSignals(a.Signals, func(sig os.Signal) {
+		if ctx.Err() != nil {
+			s.Suspend()
+		}
+		cancel(fmt.Errorf("signal: %s", sig))
+	})
+	return ctx, func() { stop(); cancel(nil) }
+}
+
+// onSignals calls do with each signal until the function that it returns is called.
+func onSignals(signals <-chan os.Signal, do func(os.Signal)) (stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for {
 			select {
-			case sig := <-a.Signals:
-				if ctx.Err() != nil {
-					s.Suspend()
-				}
-				cancel(fmt.Errorf("signal: %s", sig))
+			case sig := <-signals:
+				do(sig)
 			case <-done:
 				return
 			}
 		}
 	})
-	return ctx, func() { close(done); wg.Wait(); cancel(nil) }
+	return func() { close(done); wg.Wait() }
 }
 
 // sayServed tells a person, or a program, where the server is.

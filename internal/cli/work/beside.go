@@ -33,21 +33,10 @@ func (w *turnRun) behind(ctx context.Context, s *app.SessionState, c config.Sett
 	}
 	if th != nil {
 		if err := th.Takes(mode); err != nil {
-			return refusedBusy(err, w.session)
+			return app.WithHint(err, "belay queue list "+string(w.session)+", or --queue interrupt", belay.CodeBusy)
 		}
 	}
 	return w.submit(ctx, c, t)
-}
-
-// refusedBusy names the commands for a session that takes no more.
-func refusedBusy(err error, id belay.SessionID) error {
-	e, ok := errors.AsType[*belay.Error](err)
-	if !ok || e.Code != belay.CodeBusy {
-		return err
-	}
-	said := *e
-	said.Hint = "belay queue list " + string(id) + ", or --queue interrupt"
-	return &said
 }
 
 // driveOrFollow makes this process the session's driver. When another process drives

@@ -3,7 +3,6 @@ package work
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -77,15 +76,10 @@ func loadQueue(ctx context.Context, a *command.Program, st store.Store, id strin
 
 // turn is a turn that waits, by its id or the beginning of it.
 func (r *queueView) turn(id string) (queuedRow, error) {
-	var found []queuedRow
-	for _, q := range r.turns {
-		if string(q.Turn) == id {
-			return q, nil
-		}
-		if id != "" && strings.HasPrefix(string(q.Turn), id) {
-			found = append(found, q)
-		}
+	if i := slices.IndexFunc(r.turns, func(q queuedRow) bool { return string(q.Turn) == id }); i >= 0 {
+		return r.turns[i], nil
 	}
+	found := slices.DeleteFunc(slices.Clone(r.turns), func(q queuedRow) bool { return id == "" || !strings.HasPrefix(string(q.Turn), id) })
 	switch len(found) {
 	case 1:
 		return found[0], nil
@@ -99,13 +93,7 @@ func (r *queueView) howToList() string { return "belay queue list " + string(r.s
 
 // refusal names the command that shows what waits now.
 func (r *queueView) refusal(err error) error {
-	e, ok := errors.AsType[*belay.Error](err)
-	if !ok || e.Code != belay.CodeBadState && e.Code != belay.CodeConflict && e.Code != belay.CodeBadCommand {
-		return err
-	}
-	said := *e
-	said.Hint = r.howToList()
-	return &said
+	return app.WithHint(err, r.howToList(), belay.CodeBadState, belay.CodeConflict, belay.CodeBadCommand)
 }
 
 type queueListCmd struct {

@@ -10,12 +10,9 @@ import (
 
 // Change is a recorded decision that other rules would make differently.
 type Change struct {
-	Case    *Case
-	Old     policy.Decision
-	OldRule string
-	New     policy.Decision
-	NewRule string
-	Cause   string // rules; build: the rules of its day say the same today as the new ones
+	Case *Case
+	Row
+	Cause string // rules; build: the rules of its day say the same today as the new ones
 }
 
 // Row counts changes that have tool, decisions and rules in common.
@@ -71,14 +68,14 @@ func (t *Tally) Take(c *Case, set *policy.Set) *Change {
 		return nil
 	}
 	t.Changed++
-	ch := &Change{Case: c, Old: old, OldRule: oldRule, New: v.Decision, NewRule: v.Rule, Cause: "rules"}
+	row := Row{c.Recorded.Tool, old, oldRule, v.Decision, v.Rule}
+	ch := &Change{c, row, "rules"}
 	if policy.Evaluate(c.Gate, &c.Request).Decision == v.Decision {
 		ch.Cause = "build"
 	}
 	if t.rows == nil {
 		t.rows = map[Row]int{}
 	}
-	row := Row{c.Recorded.Tool, old, oldRule, v.Decision, v.Rule}
 	if _, known := t.rows[row]; !known && len(t.rows) >= maxRows {
 		t.Others++
 		return ch
