@@ -19,18 +19,21 @@ import (
 // and the outcome. The facts are in a stream of this process in the system
 // session; what comes at the same time is written together.
 type auditor struct {
-	st     store.Store
-	owner  store.Owner
-	stream belay.StreamID
-	log    *slog.Logger
-	in     chan written
-	done   chan struct{}
-
-	mu      sync.Mutex
-	closed  bool
-	senders sync.WaitGroup
+	st      store.Store
+	owner   store.Owner
+	stream  belay.StreamID
+	log     *slog.Logger
+	in      chan written
+	quit    chan struct{}
+	close   func()        // takes no more, and waits until everything is written
+	done    chan struct{} // closed: everything is written
 	refused refusals
 	now     func() time.Time
+
+	// The hold on the stream, which run alone uses.
+	seq     int64
+	epoch   int64
+	claimed time.Time
 }
 
 // entry is one line of the record.
@@ -69,28 +72,33 @@ const (
 
 func newAuditor(st store.Store, now func() time.Time, log *slog.Logger) *auditor {
 	owner := store.ThisProcess()
-	return &auditor{st: st, owner: owner, stream: belay.StreamID(belay.KindProcess + "/" + owner.ID), log: log,
-		in: make(chan written, auditBatch), done: make(chan struct{}), refused: newRefusals(), now: now}
+	a := &auditor{st: st, owner: owner, stream: belay.StreamID(belay.KindProcess + "/" + owner.ID), log: log,
+		in: make(chan written), quit: make(chan struct{}), done: make(chan struct{}), refused: newRefusals(), now: now}
+	a.close = sync.OnceFunc(func() {
+		close(a.quit)
+		<-a.done
+	})
+	return a
 }
 
 // run writes until close is called, and what came before that.
 func (a *auditor) run(ctx context.Context) {
 	defer close(a.done)
-	w := &auditWriter{auditor: a}
 	var over <-chan time.Time // of an interval in which refusals are added up
 	for {
 		select {
-		case first, ok := <-a.in:
-			if !ok {
-				w.sums(ctx, true)
-				w.release(ctx)
-				return
-			}
-			w.group(ctx, first)
+		case first := <-a.in:
+			a.group(ctx, first)
 			continue
+		case <-a.quit:
+			for a.group(ctx) > 0 {
+			}
+			a.sums(ctx, true)
+			a.release(ctx)
+			return
 		case <-a.refused.begun:
 		case <-over:
-			w.sums(ctx, false)
+			a.sums(ctx, false)
 		}
 		over = nil
 		if next := a.refused.next(); !next.IsZero() {
@@ -99,70 +107,52 @@ func (a *auditor) run(ctx context.Context) {
 	}
 }
 
-// group writes an entry with what waits behind it.
-func (w *auditWriter) group(ctx context.Context, first written) {
-	batch := []written{first}
+// group writes entries with those that wait behind them, and returns how many it wrote.
+func (a *auditor) group(ctx context.Context, batch ...written) int {
 	for more := true; more && len(batch) < auditBatch; {
 		select {
-		case e, ok := <-w.in:
-			if more = ok; ok {
-				batch = append(batch, e)
-			}
+		case e := <-a.in:
+			batch = append(batch, e)
 		default:
 			more = false
 		}
+	}
+	if len(batch) == 0 {
+		return 0
 	}
 	entries := make([]entry, len(batch))
 	for i, e := range batch {
 		entries[i] = e.entry
 	}
-	err := w.write(ctx, entries)
+	err := a.write(ctx, entries)
 	for _, e := range batch {
 		e.ack <- err
 	}
+	return len(batch)
 }
 
 // sums writes the refusals that were added up in intervals that are over, or in
 // all. What can't be written is kept for the next time.
-func (w *auditWriter) sums(ctx context.Context, all bool) {
-	due := w.refused.due(w.now(), all)
+func (a *auditor) sums(ctx context.Context, all bool) {
+	due := a.refused.due(a.now(), all)
 	for part := range slices.Chunk(due, auditBatch) {
 		entries := make([]entry, len(part))
 		for i := range part {
 			entries[i] = part[i].entry()
 		}
-		if w.write(ctx, entries) != nil {
-			w.refused.back(part)
+		if a.write(ctx, entries) != nil {
+			a.refused.back(part)
 		}
 	}
 }
 
-// close waits until everything is written.
-func (a *auditor) close() {
-	a.mu.Lock()
-	already := a.closed
-	a.closed = true
-	a.mu.Unlock()
-	if !already {
-		a.senders.Wait()
-		close(a.in)
-	}
-	<-a.done
-}
-
 // record returns when the entry is durable.
 func (a *auditor) record(ctx context.Context, e entry) error {
-	a.mu.Lock()
-	if a.closed {
-		a.mu.Unlock()
-		return belay.Errorf(belay.CodeDraining, "the server is about to end")
-	}
-	a.senders.Add(1)
-	a.mu.Unlock()
-	defer a.senders.Done()
 	ack := make(chan error, 1)
 	select {
 	case a.in <- written{e, ack}:
+	case <-a.done:
+		return belay.Errorf(belay.CodeDraining, "the server is about to end")
 	case <-ctx.Done():
 		return context.Cause(ctx)
 	}
@@ -190,51 +180,43 @@ func (a *auditor) Done(ctx context.Context, c *app.Call, d app.Outcome) error {
 	return a.record(ctx, e)
 }
 
-// auditWriter is the auditor's hold on its stream.
-type auditWriter struct {
-	*auditor
-	seq     int64
-	epoch   int64
-	claimed time.Time
-}
-
-func (w *auditWriter) write(ctx context.Context, batch []entry) (err error) {
+func (a *auditor) write(ctx context.Context, batch []entry) (err error) {
 	defer func() {
 		if err != nil {
-			w.log.Error("audit", "error", err.Error(), "entries", len(batch))
+			a.log.Error("audit", "error", err.Error(), "entries", len(batch))
 		}
 	}()
 	ctx = context.WithoutCancel(ctx)
-	err = w.try(ctx, batch)
+	err = a.try(ctx, batch)
 	if errors.Is(err, store.ErrStale) {
-		w.claimed = time.Time{}
-		err = w.try(ctx, batch)
+		a.claimed = time.Time{}
+		err = a.try(ctx, batch)
 	}
 	return err
 }
 
-func (w *auditWriter) try(ctx context.Context, batch []entry) error {
-	if time.Since(w.claimed) > auditLease/3 {
-		epoch, err := w.st.Claim(ctx, belay.SessionID(w.stream), w.owner, auditLease)
+func (a *auditor) try(ctx context.Context, batch []entry) error {
+	if time.Since(a.claimed) > auditLease/3 {
+		epoch, err := a.st.Claim(ctx, belay.SessionID(a.stream), a.owner, auditLease)
 		if err != nil {
 			return err
 		}
-		w.epoch, w.claimed = epoch, time.Now()
+		a.epoch, a.claimed = epoch, time.Now()
 	}
-	b := store.Batch{Session: belay.SystemSession, Stream: w.stream, After: w.seq, Epoch: w.epoch}
+	b := store.Batch{Session: belay.SystemSession, Stream: a.stream, After: a.seq, Epoch: a.epoch}
 	for i, e := range batch {
 		ids, data := e.fact()
-		b.Events = append(b.Events, event.Envelope{Stream: w.stream, Seq: w.seq + 1 + int64(i), Time: e.at.UTC().Truncate(time.Microsecond), Runtime: w.st.Runtime(), IDs: ids, Data: data})
+		b.Events = append(b.Events, event.Envelope{Stream: a.stream, Seq: a.seq + 1 + int64(i), Time: e.at.UTC().Truncate(time.Microsecond), Runtime: a.st.Runtime(), IDs: ids, Data: data})
 	}
-	if _, err := w.st.Append(ctx, b); err != nil {
+	if _, err := a.st.Append(ctx, b); err != nil {
 		return err
 	}
-	w.seq += int64(len(batch))
+	a.seq += int64(len(batch))
 	return nil
 }
 
-func (w *auditWriter) release(ctx context.Context) {
-	if w.epoch != 0 {
-		w.st.Release(context.WithoutCancel(ctx), belay.SessionID(w.stream), w.epoch) //nolint:errcheck // the lease ends by itself
+func (a *auditor) release(ctx context.Context) {
+	if a.epoch != 0 {
+		a.st.Release(context.WithoutCancel(ctx), belay.SessionID(a.stream), a.epoch) //nolint:errcheck // the lease ends by itself
 	}
 }
