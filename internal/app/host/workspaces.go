@@ -26,13 +26,9 @@ import (
 // Workspaces is what use cases ask of workspaces: settings, rules and tools, read
 // from the same files and by the same code as for a terminal. One request at a
 // time asks: the files are read anew for each, so that what a person changed
-// counts from the next turn on. Requests that ask the same in the same moment
-// are one: the files are read after all of them came.
+// counts from the next turn on.
 type Workspaces struct {
 	mu    sync.Mutex
-	fresh together[belay.Settings] // of new sessions
-	kept  together[belay.Ref]      // rules
-
 	host  *Host
 	set   *tool.Set
 	own   string   // the workspace where none is named
@@ -96,26 +92,15 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix) {
 		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
 	}
-	if have != nil {
-		w.mu.Lock()
-		defer w.mu.Unlock()
-		p, err := w.look(ctx, ws)
-		if err != nil {
-			return belay.Settings{}, err
-		}
-		got, err := p.Over(*have, given)
-		return got.Settings, settingError(err)
-	}
-	return w.fresh.ask(&w.mu, ws+"\x00"+string(request), func() (belay.Settings, error) {
-		return w.newSession(context.WithoutCancel(ctx), ws, given) // others wait for it
-	})
-}
-
-// newSession is Settings of a new session, under the lock.
-func (w *Workspaces) newSession(ctx context.Context, ws string, given config.Given) (belay.Settings, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	p, err := w.look(ctx, ws)
 	if err != nil {
 		return belay.Settings{}, err
+	}
+	if have != nil {
+		got, err := p.Over(*have, given)
+		return got.Settings, settingError(err)
 	}
 	got, err := w.host.Fresh(p, given)
 	if err == nil {
@@ -127,17 +112,8 @@ func (w *Workspaces) newSession(ctx context.Context, ws string, given config.Giv
 
 // Rules keeps what a turn is decided by.
 func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
-	key, err := json.Marshal(s)
-	if err != nil {
-		return belay.Ref{}, err
-	}
-	return w.kept.ask(&w.mu, by+"\x00"+ws+"\x00"+string(key), func() (belay.Ref, error) {
-		return w.rules(context.WithoutCancel(ctx), by, ws, s) // others wait for it
-	})
-}
-
-// rules is Rules under the lock.
-func (w *Workspaces) rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	p, err := w.look(ctx, ws)
 	if err != nil {
 		return belay.Ref{}, err
