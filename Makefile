@@ -18,10 +18,10 @@ SHELLFUZZ ?= 100000
 RUN ?= .
 
 # Packages that can have no goroutine: the import table says that they are pure,
-# or they drive the program as a process of its own. All others are tested under
-# the race detector; each package's tests run once.
+# or they drive processes of their own. All others are tested under the race detector;
+# each package's tests run once.
 PURE = $(shell grep -oE '^	"internal/[^"]+": .*deny: impure' imports_test.go | cut -d'"' -f2)
-ALONE = . ./event/... ./cmd/... ./script/... $(PURE:%=./%)
+ALONE = . ./event/... ./cmd/... ./script/... ./internal/sandbox $(PURE:%=./%)
 
 .PHONY: help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
 

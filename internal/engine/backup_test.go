@@ -127,7 +127,11 @@ func (s *station) ends(t *testing.T) (accepted, completed int) {
 // sessions run. Each backup becomes a store in which all of them go on to their end.
 // Guarantee: S24.
 func TestBackupUnderLoadRestoreVerifyResume(t *testing.T) {
-	const backups, drivers = 6, 4
+	const drivers = 4
+	backups := 6
+	if raceEnabled {
+		backups = 3
+	}
 	s, temp := newStation(t, t.TempDir()), t.TempDir()
 	var stop atomic.Bool
 	var started atomic.Int64

@@ -112,8 +112,6 @@ var faults = append(statuses(), []fault{
 	once("error-overflow-amid", modelserver.Scene{Scene: modeltest.Scene{Text: said, Parts: 4, Fail: "overflow"}}),
 	once("garbage", amid(modelserver.Garbage)),
 	once("half-json", amid(modelserver.HalfJSON)),
-	once("giant", amid(modelserver.Giant)),
-	once("giant-gzip", with(amid(modelserver.Giant), func(f *modelserver.Fault) { f.Gzip = true })),
 	{name: "duplicate-text", scenes: []modelserver.Scene{amid(modelserver.Duplicate)}, twice: true},
 	once("missing-text", amid(modelserver.Missing)),
 	once("duplicate-call", struck(modelserver.Fault{Kind: modelserver.Duplicate, Upon: "look"})),
