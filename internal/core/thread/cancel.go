@@ -26,7 +26,7 @@ func cancel(d *decision) bool {
 func (d *decision) settleAll(code, why string) bool {
 	t := d.Turn
 	if t.Ask != nil && t.Ask.Open {
-		d.record(d.resolve(t.Ask, nil, "cancelled", "turn", "", why)...)
+		d.resolve(t.Ask, nil, "cancelled", "turn", "", why)
 	}
 	st := t.Step
 	if st == nil {
@@ -45,7 +45,7 @@ func (d *decision) settleAll(code, why string) bool {
 			continue
 		}
 		if c.Ask != nil && c.Ask.Open {
-			d.record(d.resolve(c.Ask, c, "cancelled", "turn", "", why)...)
+			d.resolve(c.Ask, c, "cancelled", "turn", "", why)
 		}
 		p := event.Problem{Class: "cancelled", Code: code, Message: why}
 		if c.Phase == CallOrphaned && (d.classOf(c) == belay.AtMostOnce || d.classOf(c) == belay.Recoverable) {
@@ -78,14 +78,15 @@ func (d *decision) fail(o belay.Outcome, code, reason string) {
 
 // report tells the task how its attempt ended, and ends what is part of the turn.
 func (d *decision) report(o belay.Outcome, summary belay.Content, reason string) {
-	t := d.Turn
-	defer d.reportJoined(o, summary, reason)
-	if t.Task == "" {
-		return
+	d.endAttempt(d.Turn.Queued, o, summary, reason)
+	d.reportJoined(o, summary, reason)
+}
+
+// endAttempt tells a turn's task, if it has one, how the attempt ended.
+func (d *decision) endAttempt(q Queued, o belay.Outcome, summary belay.Content, reason string) {
+	if q.Task != "" {
+		d.send(core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Summary: summary, Reason: reason}})
 	}
-	d.send(core.Send{To: t.Task.Stream(), Command: belay.EndAttempt{
-		Run: t.Run, Turn: t.Turn, Outcome: o, Summary: summary, Reason: reason,
-	}})
 }
 
 func (s *State) turnIDs() belay.IDs {

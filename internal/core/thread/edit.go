@@ -60,17 +60,16 @@ func (o Open) Version() string {
 	return belay.DigestOf([]byte(said)).Short()
 }
 
-// edits are the facts that change a call before it is allowed, and the call as
-// it runs then. It is judged again, so an edit gets past nothing that is denied.
+// edits changes a call before it is allowed, and returns it as it runs then. It is judged again, so an edit gets past nothing that is denied.
 //
 // An edited call is allowed once: what else a grant would cover is said of the
 // arguments that were asked about, and the gate hasn't spoken of others yet.
-func (h *handler) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edited, by string) ([]core.Fact, *Call, error) {
+func (h *handler) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edited) (*Call, error) {
 	if edit == nil && len(c.Args) == 0 {
-		return nil, call, nil
+		return call, nil
 	}
-	bad := func(format string, args ...any) ([]core.Fact, *Call, error) {
-		return nil, nil, belay.Errorf(belay.CodeBadCommand, format, args...)
+	bad := func(format string, args ...any) (*Call, error) {
+		return nil, belay.Errorf(belay.CodeBadCommand, format, args...)
 	}
 	switch {
 	case c.Decision != "allow":
@@ -84,12 +83,13 @@ func (h *handler) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edite
 	case edit == nil:
 		return bad("nobody has read the changed arguments")
 	case edit.Call.ArgsHash == call.ArgsHash:
-		return nil, call, nil
+		return call, nil
 	}
 	runs, to := *call, &edit.Call
 	runs.ArgsHash = to.ArgsHash
-	return []core.Fact{{IDs: h.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: by, Args: to.Args, ArgsRef: to.ArgsRef, ArgsHash: to.ArgsHash, Before: call.ArgsHash,
-		Path: to.Path, Paths: to.Paths, Links: to.Links, Stands: edit.Stands}}}, &runs, nil
+	h.record(core.Fact{IDs: h.callIDs(call), Data: event.ToolArgs{Name: call.Name, By: h.order.Principal, Args: to.Args, ArgsRef: to.ArgsRef, ArgsHash: to.ArgsHash, Before: call.ArgsHash,
+		Path: to.Path, Paths: to.Paths, Links: to.Links, Stands: edit.Stands}})
+	return &runs, nil
 }
 
 // edited folds that a call runs with other arguments. Whatever was found out

@@ -242,10 +242,10 @@ func (s *State) denyViolation(c *Call) core.Fact {
 	return f
 }
 
-// givesWider is the grant of a boundary to exactly one call, for the session.
-func (s *State) givesWider(c *Call, a *Ask, by string) core.Fact {
-	return s.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: c.Name, ArgsHash: c.ArgsHash, Tier: policy.TierUser, Scope: "session", By: by,
-		Boundary: a.Wider.Name, Bounds: &a.Wider.Is, Stands: c.Stands})
+// givesWider gives a boundary to exactly one call, for the session.
+func (h *handler) givesWider(c *Call, a *Ask) {
+	h.record(h.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: c.Name, ArgsHash: c.ArgsHash, Tier: policy.TierUser, Scope: "session", By: h.order.Principal,
+		Boundary: a.Wider.Name, Bounds: &a.Wider.Is, Stands: c.Stands}))
 }
 
 // wider folds such a grant.

@@ -76,7 +76,7 @@ func (d *decision) askAfterFailures() {
 	case t.Ask == nil || !t.Ask.Open:
 		d.askPerson(nil, "", event.ActionRequired{Kind: "continue", Prompt: belay.Content{Text: "Three different failures in a row: " + what + ". Go on?"}})
 	case !d.now.Before(t.Ask.Until):
-		d.record(d.resolve(t.Ask, nil, "deny", "deadline", "", "nobody answered in time")...)
+		d.resolve(t.Ask, nil, "deny", "deadline", "", "nobody answered in time")
 	default:
 		d.wakeAt(t.Ask.Until)
 	}

@@ -25,21 +25,22 @@ const (
 	maxPrefix     = 200 // bytes
 )
 
-// gives are the facts of an answer that allows more than the call that asks.
-func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fact, error) {
-	bad := func(format string, args ...any) ([]core.Fact, error) {
-		return nil, belay.Errorf(belay.CodeBadCommand, format, args...).At(string(c.Action))
+// gives records what an answer allows besides the call that asks.
+func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) error {
+	bad := func(format string, args ...any) error {
+		return belay.Errorf(belay.CodeBadCommand, format, args...).At(string(c.Action))
 	}
 	switch {
 	case ask.Kind != "permission":
 		if c.Scope == "session" {
-			return nil, nil
+			return nil
 		}
 		return bad("a %s is answered once", ask.Kind)
 	case c.Scope != "session" && ask.Wider != nil:
 		return bad("a wider boundary is given once, or for the session")
 	case ask.Wider != nil:
-		return []core.Fact{h.givesWider(call, ask, h.order.Principal)}, nil
+		h.givesWider(call, ask)
+		return nil
 	case c.Scope == "prefix" && (c.Prefix == "" || len(c.Prefix) > maxPrefix), c.Scope != "prefix" && c.Prefix != "":
 		return bad("a prefix of at most %d bytes goes with the scope prefix, and only with it", maxPrefix)
 	case c.Scope == "count" && c.Count == 0, c.Count < 0, c.Count > maxGrantCount, c.Scope == "session" && c.Count > 0:
@@ -47,11 +48,11 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fac
 	case c.Scope == "until" && c.Until.IsZero(), !c.Until.IsZero() && !h.now.Before(c.Until), c.Scope == "session" && !c.Until.IsZero():
 		return bad("the time must be one to come, and not of a scope of session")
 	case len(h.Grants) >= maxGrants:
-		return nil, belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(h.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", h.Session)
+		return belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(h.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", h.Session)
 	}
 	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: h.order.Principal, Until: c.Until, Dialect: string(policy.DialectOf(h.rules.Settings.Shell))}
 	if c.Count == 1 { // the call that asks is the one
-		return nil, nil
+		return nil
 	}
 	p.Count = max(0, c.Count-1)
 	spec, known := h.rules.Tool(call.Name)
@@ -63,7 +64,7 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fac
 	case "prefix":
 		g, err := policy.Prefixed(h.policyRequest(h.rules, spec, call, h.now), c.Prefix)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		p.Prefix, p.Worst = g.Prefix, string(g.Worst)
 	case "count", "until":
@@ -71,7 +72,8 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) ([]core.Fac
 	default:
 		return bad("%q is none of once, session, prefix, count, until", c.Scope)
 	}
-	return []core.Fact{h.fact(p)}, nil
+	h.record(h.fact(p))
+	return nil
 }
 
 // binding names an exact call: the tool and what defines it, the arguments, which
@@ -167,20 +169,20 @@ func (gs *gateState) granted(id belay.EventID) *policy.Grant {
 
 // revoke takes back a grant of this thread, or one of the session's that the
 // rules of turns name.
-func (h *handler) revoke(c belay.RevokeGrant) ([]core.Fact, error) {
-	ids := belay.IDs{Session: h.Session, Thread: h.Thread}
+func (h *handler) revoke(c belay.RevokeGrant) error {
 	p := event.PolicyChanged{Kind: "grant", Op: "revoked", Grant: belay.EventID(c.Grant), Tool: c.Tool, Tier: policy.TierUser, Scope: "session", By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}
-	if c.Tool != "" {
-		return []core.Fact{{IDs: ids, Data: p}}, nil
-	}
-	if g := h.granted(p.Grant); g != nil {
+	g, w := h.granted(p.Grant), find(h.Wider, func(g *widerGrant) bool { return g.ID == p.Grant })
+	switch {
+	case c.Tool != "":
+	case g != nil:
 		p.Tool, p.Scope = g.Tool, g.Scope
-	} else if w := find(h.Wider, func(g *widerGrant) bool { return g.ID == p.Grant }); w != nil {
+	case w != nil:
 		p.Tool, p.Boundary = w.Tool, w.Bound.Name
-	} else {
-		return nil, belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", h.Session)
+	default:
+		return belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", h.Session)
 	}
-	return []core.Fact{{IDs: ids, Data: p}}, nil
+	h.record(h.threadFact(p))
+	return nil
 }
 
 // applyGrant folds what a person allowed or took back.

@@ -26,13 +26,13 @@ func changes(spec belay.ToolSpec, c *Call) (changes, whole bool) {
 
 // share begins to ask before changing something, and tells the session what
 // runs already. A thread that runs nothing has no rules to know.
-func (h *handler) share() ([]core.Fact, []core.Send) {
+func (h *handler) share() {
 	if h.Shared {
-		return nil, nil
+		return
 	}
-	join := belay.HoldWorkspace{Thread: belay.ThreadID(h.order.Stream.ID()), Joined: true}
-	ids := belay.IDs{Session: h.order.Session, Thread: join.Thread}
-	facts := []core.Fact{{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: event.HoldShared}}}}
+	ids := h.threadIDs()
+	join := belay.HoldWorkspace{Thread: ids.Thread, Joined: true}
+	h.record(core.Fact{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: event.HoldShared}}})
 	for _, c := range h.Turn.calls() {
 		if c.Phase == CallOver || c.Attempt == 0 || !c.Changes {
 			continue
@@ -45,24 +45,20 @@ func (h *handler) share() ([]core.Fact, []core.Send) {
 			}
 		}
 		join.Calls = append(join.Calls, held)
-		facts = append(facts, h.holdFact(event.HoldGranted, held))
+		h.record(h.holdFact(event.HoldGranted, held))
 	}
-	var sends []core.Send
-	if used := h.Took; used != h.Reported { // before the session grants anything
-		facts = append(facts, core.Fact{IDs: ids, Data: event.ThreadUpdated{Reported: &used}})
-		sends = append(sends, core.Send{To: h.order.Session.Stream(), Command: belay.ReportUse{Thread: join.Thread, Used: used}})
-	}
-	return facts, append(sends, core.Send{To: h.order.Session.Stream(), Command: join})
+	h.reportUsage() // before the session grants anything
+	h.send(core.Send{To: ids.Session.Stream(), Command: join})
 }
 
-func (h *handler) grantHold(c belay.GrantWorkspace) []core.Fact {
+func (h *handler) grantHold(c belay.GrantWorkspace) {
 	i := h.hold(c.Call)
 	if i < 0 || h.Holds[i].Granted {
-		return nil
+		return
 	}
 	f := h.holdFact(event.HoldGranted, h.Holds[i].Hold)
 	f.Data.(event.ThreadUpdated).Hold.Others = c.Others
-	return []core.Fact{f}
+	h.record(f)
 }
 
 func (p *programState) hold(call belay.CallID) int {
@@ -70,8 +66,7 @@ func (p *programState) hold(call belay.CallID) int {
 }
 
 func (s *State) holdFact(op string, h belay.Hold) core.Fact {
-	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
-	return core.Fact{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: op, Call: h.Call, Whole: h.Whole}}}
+	return s.threadFact(event.ThreadUpdated{Hold: &event.HoldChange{Op: op, Call: h.Call, Whole: h.Whole}})
 }
 
 func (ps *programState) applyHold(p event.HoldChange) {

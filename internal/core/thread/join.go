@@ -14,8 +14,8 @@ import (
 // conversation from queue.changed on, and it ends with the other, in the same
 // decision and in the same way.
 
-// join folds that a waiting turn is part of the running one now.
-func (s *State) join(e event.Envelope, i int) {
+// joined folds that a waiting turn is part of the running one now.
+func (s *State) joined(e event.Envelope, i int) {
 	q := s.Queue[i]
 	q.Place, q.Mode, q.Into, q.At, q.Line = 0, "", "", time.Time{}, ""
 	s.Queue = append(s.Queue[:i:i], s.Queue[i+1:]...)
@@ -26,30 +26,26 @@ func (s *State) join(e event.Envelope, i int) {
 	}
 }
 
-// joins are the facts that make waiting turns part of another one.
-func (s *State) joins(turns []Queued, into belay.TurnID, left int) (facts []core.Fact) {
+// join makes waiting turns part of another one.
+func (d *decision) join(turns []Queued, into belay.TurnID, left int) {
 	for _, q := range turns {
 		left--
-		facts = append(facts, core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run},
-			Data: event.QueueChanged{Op: event.QueueJoined, Turn: q.Turn, Into: into, Length: left}})
+		d.record(core.Fact{IDs: d.idsOf(q), Data: event.QueueChanged{Op: event.QueueJoined, Turn: q.Turn, Into: into, Length: left}})
 	}
-	return facts
 }
 
 // reportJoined ends the turns that are part of the one that has just ended.
 func (d *decision) reportJoined(o belay.Outcome, summary belay.Content, reason string) {
 	t := d.Turn
 	for _, q := range t.Joined {
-		ids := belay.IDs{Session: d.Session, Thread: d.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+		ids := d.idsOf(q)
 		if o == belay.Completed {
 			d.record(core.Fact{IDs: ids, Data: event.TurnCompleted{Summary: summary}})
 		} else {
 			reason := event.CutText("it was part of turn "+string(t.Turn)+": "+reason, maxSaid)
 			d.record(core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: "JOINED", Reason: reason}})
 		}
-		if q.Task != "" {
-			d.send(core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Summary: summary, Reason: reason}})
-		}
+		d.endAttempt(q, o, summary, reason)
 	}
 }
 
@@ -65,13 +61,13 @@ func steer(d *decision) bool {
 	}
 	switch st := t.Step; {
 	case st == nil:
-		d.record(d.joins(msgs, t.Turn, len(d.Queue))...)
+		d.join(msgs, t.Turn, len(d.Queue))
 	case st.Phase != stepAnswered:
 		return false
 	case !st.settled():
 		d.skipRest()
 	default:
-		d.record(d.joins(msgs, t.Turn, len(d.Queue))...)
+		d.join(msgs, t.Turn, len(d.Queue))
 		d.ask(KindNormal)
 	}
 	return false
@@ -99,7 +95,7 @@ func (d *decision) skipRest() {
 			p.Class, p.Message = "cancelled", c.Name+" was not run again: a message came in the meantime, and it follows"
 		}
 		if c.Ask != nil && c.Ask.Open {
-			d.record(d.resolve(c.Ask, c, "cancelled", "turn", "", "a message came in the meantime")...)
+			d.resolve(c.Ask, c, "cancelled", "turn", "", "a message came in the meantime")
 		}
 		d.record(d.failed(c, p))
 	}

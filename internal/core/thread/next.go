@@ -102,7 +102,9 @@ func needRules(d *decision) bool {
 // returnUnused reports what programs used and releases the holds of calls that
 // are over, in one decision: the report comes before what lets others continue.
 func returnUnused(d *decision) bool {
-	d.reportUsage()
+	if d.Shared {
+		d.reportUsage()
+	}
 	d.givesBack()
 	return false
 }

@@ -32,7 +32,7 @@ func permit(d *decision) bool {
 func (d *decision) applyVerdict(c *Call) {
 	switch {
 	case c.Ask != nil && c.Ask.Open && !d.now.Before(c.Ask.Until):
-		d.record(d.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")...)
+		d.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")
 	case c.Ask != nil && c.Ask.Open:
 		d.wakeAt(c.Ask.Until)
 	case c.Verdict == policy.Deny && c.Phase == CallRan:
@@ -102,7 +102,7 @@ func (d *decision) reconsider(c *Call, v *policy.Verdict, refused bool) {
 	switch {
 	case c.Ask == nil:
 	case c.Ask.Open && (refused || c.Ask.Kind == "permission" && v.Decision != policy.Ask):
-		d.record(d.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")...)
+		d.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")
 	case !refused && c.Ask.answered() && v.Decision == policy.Ask && c.Ask.Decision == "allow" && c.Ask.Within != within(v.Bound):
 		v.ReasonCode, v.Reason = codeBoundaryChanged, "the call was allowed in "+boundaryName(c.Ask.Boundary)+" and would get "+boundaryName(v.Boundary)+" now: "+v.Reason
 	case !refused && c.Ask.answered() && v.Decision == policy.Ask:

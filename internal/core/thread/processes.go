@@ -207,29 +207,27 @@ func (s *State) running(id belay.ProcessID) (*Proc, error) {
 	return o, nil
 }
 
-func (h *handler) writeStdin(c belay.WriteProcessStdin) ([]core.Fact, error) {
+func (h *handler) writeStdin(c belay.WriteProcessStdin) error {
 	to, err := h.running(c.Process)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	switch {
 	case c.Input == "" && !c.End:
-		return nil, belay.Errorf(belay.CodeBadCommand, "there is nothing to write").WithHint("give a text, or say that no more comes")
+		return belay.Errorf(belay.CodeBadCommand, "there is nothing to write").WithHint("give a text, or say that no more comes")
 	case event.TextLen(c.Input) > maxInput:
-		return nil, belay.Errorf(belay.CodeTooLarge, "the input has %d bytes; at most %d are taken at once", len(c.Input), maxInput).WithHint("write it in pieces")
+		return belay.Errorf(belay.CodeTooLarge, "the input has %d bytes; at most %d are taken at once", len(c.Input), maxInput).WithHint("write it in pieces")
 	case len(to.Inputs) >= maxInputs:
-		return nil, belay.Errorf(belay.CodeBusy, "%d inputs wait already for %s", len(to.Inputs), c.Process)
+		return belay.Errorf(belay.CodeBusy, "%d inputs wait already for %s", len(to.Inputs), c.Process)
 	}
-	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Number: to.Asked + 1, Bytes: int64(len(c.Input)), Text: c.Input, End: c.End, By: h.order.Principal}}}, nil
+	h.record(core.Fact{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Number: to.Asked + 1, Bytes: int64(len(c.Input)), Text: c.Input, End: c.End, By: h.order.Principal}})
+	return nil
 }
 
-func (h *handler) terminate(c belay.TerminateProcess) ([]core.Fact, error) {
+func (h *handler) terminate(c belay.TerminateProcess) error {
 	to, err := h.running(c.Process)
-	if err != nil {
-		return nil, err
+	if err == nil && !to.Over {
+		h.record(core.Fact{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Signal: "SIGTERM", By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}})
 	}
-	if to.Over {
-		return nil, nil
-	}
-	return []core.Fact{{IDs: to.IDs, Data: event.ProcessInput{Asked: true, Signal: "SIGTERM", By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}}}, nil
+	return err
 }

@@ -51,15 +51,16 @@ func urgent(m belay.QueueMode) bool {
 // occupied reports whether another turn comes before one that is submitted now.
 func (s *State) occupied() bool { return s.Turn != nil || len(s.Queue) > 0 }
 
-func (h *handler) submit(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
+func (h *handler) submit(c belay.SubmitTurn) error {
 	if !h.Open {
-		return nil, nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+		return belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
 	if slices.ContainsFunc(h.Known, func(k Known) bool { return k.Turn == c.Turn }) {
-		return h.repeated(c)
+		h.repeated(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run})
+		return nil
 	}
 	if err := (belay.Queueing{Mode: c.Queue}).Check(); err != nil {
-		return nil, nil, err
+		return err
 	}
 	mode, busy := cmp.Or(c.Queue, h.Line.Mode, belay.QueueEnqueue), h.occupied()
 	if busy && mode == belay.QueueReject {
@@ -69,9 +70,7 @@ func (h *handler) submit(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
 	}
-	ids := belay.IDs{Session: h.Session, Thread: h.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
-	var facts []core.Fact
-	var sends []core.Send
+	q := Queued{Turn: c.Turn, Task: c.Task, Run: c.Run, Line: line(c.Text.Text)}
 	dropped := 0
 	if h.full() {
 		i := h.evictionIndex()
@@ -80,24 +79,25 @@ func (h *handler) submit(c belay.SubmitTurn) ([]core.Fact, []core.Send, error) {
 			return h.refused(c, fmt.Sprintf("%d turns wait already", len(h.Queue)))
 		case !urgent(mode) && h.placeOf(mode, c.Place) <= i:
 			// It was overtaken on its way here by one that was accepted later.
-			facts, sends = h.makeRoom(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run, Line: line(c.Text.Text)}, len(h.Queue))
-			return append([]core.Fact{{IDs: ids, Data: submitted}}, facts...), sends, nil
+			h.record(core.Fact{IDs: h.idsOf(q), Data: submitted})
+			h.makeRoom(q, len(h.Queue))
+			return nil
 		}
-		facts, sends = h.makeRoom(h.Queue[i], len(h.Queue)-1)
+		h.makeRoom(h.Queue[i], len(h.Queue)-1)
 		dropped = 1
 	}
-	facts = append(facts, core.Fact{IDs: ids, Data: submitted})
+	h.record(core.Fact{IDs: h.idsOf(q), Data: submitted})
 	if !busy {
-		return facts, sends, nil
+		return nil
 	}
 	n := len(h.Queue) - dropped + 1
 	at := max(h.placeOf(mode, c.Place)+1-dropped, 1)
-	facts = append(facts, h.queueFact(event.QueueChanged{Op: event.QueueAdded, Turn: c.Turn, Mode: mode, Position: at, Length: n, By: h.order.Principal}))
+	h.record(h.threadFact(event.QueueChanged{Op: event.QueueAdded, Turn: c.Turn, Mode: mode, Position: at, Length: n, By: h.order.Principal}))
 	if stops := h.stops(mode); stops != nil {
 		stops.By, stops.Reason = h.order.Principal, "turn "+string(c.Turn)+" was submitted in its place"
-		facts = append(facts, h.fact(*stops))
+		h.record(h.fact(*stops))
 	}
-	return facts, sends, nil
+	return nil
 }
 
 // stops is the wish to end the running turn that a mode brings with it, or nil.
@@ -143,30 +143,26 @@ func (qs *queueState) evictionIndex() int {
 }
 
 // refused turns away a turn that can't wait. A task that waits for its end gets one.
-func (h *handler) refused(c belay.SubmitTurn, why string) ([]core.Fact, []core.Send, error) {
+func (h *handler) refused(c belay.SubmitTurn, why string) error {
 	if c.Task == "" {
-		return nil, nil, belay.Errorf(belay.CodeBusy, "%s", why).WithHint("wait for one to end, or interrupt")
+		return belay.Errorf(belay.CodeBusy, "%s", why).WithHint("wait for one to end, or interrupt")
 	}
 	q := Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}
-	ids := belay.IDs{Session: h.Session, Thread: h.Thread, Turn: c.Turn, Task: c.Task, Run: c.Run}
-	f, send := h.endQueued(q, belay.Failed, "BUSY", why)
-	return []core.Fact{{IDs: ids, Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules}}, f}, send, nil
+	h.record(core.Fact{IDs: h.idsOf(q), Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules}})
+	h.endQueued(q, belay.Failed, "BUSY", why)
+	return nil
 }
 
 // makeRoom ends the turn that waits longest because no more may wait; left do.
-func (h *handler) makeRoom(q Queued, left int) ([]core.Fact, []core.Send) {
+func (h *handler) makeRoom(q Queued, left int) {
 	why := "too many turns wait: it made room for another one"
 	changed := event.QueueChanged{Op: event.QueueDropped, Turn: q.Turn, Length: left, By: h.order.Principal}
 	if h.Line.Drop == belay.DropSummarise {
 		changed.Note = cmp.Or(q.Line, "(a turn without text)")
 		why += "; the next turn is told of it"
 	}
-	f, sends := h.endQueued(q, belay.Cancelled, "QUEUE_DROPPED", why)
-	return []core.Fact{f, h.queueFact(changed)}, sends
-}
-
-func (s *State) queueFact(p event.QueueChanged) core.Fact {
-	return core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: p}
+	h.endQueued(q, belay.Cancelled, "QUEUE_DROPPED", why)
+	h.record(h.threadFact(changed))
 }
 
 // line is what is left of a text: its beginning, in one line.
@@ -183,48 +179,47 @@ func (s *State) waits(turn belay.TurnID) (int, error) {
 	return i, nil
 }
 
-func (h *handler) promote(c belay.PromoteTurn) ([]core.Fact, error) {
+func (h *handler) promote(c belay.PromoteTurn) error {
 	i, err := h.waits(c.Turn)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	to := cmp.Or(c.Position, 1)
 	if to < 1 || to > len(h.Queue) {
-		return nil, belay.Errorf(belay.CodeBadCommand, "there is no place %d: %d turns wait", to, len(h.Queue)).At("position")
+		return belay.Errorf(belay.CodeBadCommand, "there is no place %d: %d turns wait", to, len(h.Queue)).At("position")
 	}
-	if to == i+1 {
-		return nil, nil
+	if to != i+1 {
+		h.record(h.threadFact(event.QueueChanged{Op: event.QueuePromoted, Turn: c.Turn, Position: to, Length: len(h.Queue), By: h.order.Principal}))
 	}
-	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueuePromoted, Turn: c.Turn, Position: to, Length: len(h.Queue), By: h.order.Principal})}, nil
+	return nil
 }
 
 // reorder takes an order of exactly the turns that wait: one that was made when
 // others did is refused.
-func (h *handler) reorder(c belay.ReorderTurns) ([]core.Fact, error) {
+func (h *handler) reorder(c belay.ReorderTurns) error {
 	have := make([]belay.TurnID, len(h.Queue))
 	for i, q := range h.Queue {
 		have[i] = q.Turn
 	}
 	if slices.Equal(have, c.Order) {
-		return nil, nil
+		return nil
 	}
 	if want := slices.Sorted(slices.Values(c.Order)); !slices.Equal(slices.Sorted(slices.Values(have)), want) {
-		return nil, belay.Errorf(belay.CodeConflict, "the order must name each turn that waits once; %d wait now", len(have)).At("order").WithHint("get_thread_read lists them; repeat the command")
+		return belay.Errorf(belay.CodeConflict, "the order must name each turn that waits once; %d wait now", len(have)).At("order").WithHint("get_thread_read lists them; repeat the command")
 	}
-	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueueReordered, Order: c.Order, Length: len(c.Order), By: h.order.Principal})}, nil
+	h.record(h.threadFact(event.QueueChanged{Op: event.QueueReordered, Order: c.Order, Length: len(c.Order), By: h.order.Principal}))
+	return nil
 }
 
-func (h *handler) configure(c belay.ConfigureQueue) ([]core.Fact, error) {
+func (h *handler) configure(c belay.ConfigureQueue) error {
 	if !h.Open {
-		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+		return belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	}
-	if err := c.Queue.Check(); err != nil {
-		return nil, err
+	err := c.Queue.Check()
+	if err == nil && c.Queue != h.Line {
+		h.record(h.threadFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(h.Queue), By: h.order.Principal}))
 	}
-	if c.Queue == h.Line {
-		return nil, nil
-	}
-	return []core.Fact{h.queueFact(event.QueueChanged{Op: event.QueuePolicy, Policy: &c.Queue, Length: len(h.Queue), By: h.order.Principal})}, nil
+	return err
 }
 
 // placeOf is where a turn is put into the queue. Turns come by way of their
@@ -292,7 +287,7 @@ func (s *State) applyQueue(e event.Envelope, p event.QueueChanged) {
 		s.Dropped = nil
 	case event.QueueJoined:
 		if i >= 0 && s.Turn != nil {
-			s.join(e, i)
+			s.joined(e, i)
 		}
 	case event.QueuePolicy:
 		if p.Policy != nil {
@@ -316,18 +311,18 @@ func (q *queueState) drop(note string) {
 	q.Dropped.Lines = append(q.Dropped.Lines, note)
 }
 
-// tell is the list of what was dropped, for the turn that begins now.
-func (s *State) tell() []core.Fact {
-	if s.Dropped == nil {
-		return nil
+// tell lists what was dropped, for the turn that begins now.
+func (d *decision) tell() {
+	if d.Dropped == nil {
+		return
 	}
 	var b strings.Builder
 	b.WriteString("Messages came while you were busy, and too many to take them all. Of these only the beginning is left:")
-	for _, l := range s.Dropped.Lines {
+	for _, l := range d.Dropped.Lines {
 		b.WriteString("\n- " + l)
 	}
-	if s.Dropped.More > 0 {
-		fmt.Fprintf(&b, "\n- and %d more", s.Dropped.More)
+	if d.Dropped.More > 0 {
+		fmt.Fprintf(&b, "\n- and %d more", d.Dropped.More)
 	}
-	return []core.Fact{s.queueFact(event.QueueChanged{Op: event.QueueTold, Note: b.String(), Length: len(s.Queue)})}
+	d.record(d.threadFact(event.QueueChanged{Op: event.QueueTold, Note: b.String(), Length: len(d.Queue)}))
 }

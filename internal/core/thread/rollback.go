@@ -23,24 +23,24 @@ const (
 // rollBack announces that files, and the conversation with them, go back to the
 // end of a turn. It is made on a plan, which holds only while the thread is as
 // it was then.
-func (h *handler) rollBack(c belay.RollBack) ([]core.Fact, error) {
+func (h *handler) rollBack(c belay.RollBack) error {
 	switch {
 	case !h.Open:
-		return nil, belay.Errorf(belay.CodeBadState, "the thread isn't open")
+		return belay.Errorf(belay.CodeBadState, "the thread isn't open")
 	case h.Restore != nil:
-		return nil, belay.Errorf(belay.CodeBadState, "files are being restored already").At(string(h.Session)).WithHint("belay sessions resume %s", h.Session)
+		return belay.Errorf(belay.CodeBadState, "files are being restored already").At(string(h.Session)).WithHint("belay sessions resume %s", h.Session)
 	case h.Turn != nil || h.Keep != nil || h.Undo != "" || len(h.Queue) > 0:
-		return nil, belay.Errorf(belay.CodeBadState, "a turn hasn't ended").At(string(h.Session)).WithHint("belay sessions interrupt %s, or belay sessions resume %s", h.Session, h.Session)
+		return belay.Errorf(belay.CodeBadState, "a turn hasn't ended").At(string(h.Session)).WithHint("belay sessions interrupt %s, or belay sessions resume %s", h.Session, h.Session)
 	case c.After != h.Seq:
-		return nil, belay.Errorf(belay.CodeBadState, "the thread has gone on since the plan was made").At(string(h.Session)).WithHint("repeat the command")
+		return belay.Errorf(belay.CodeBadState, "the thread has gone on since the plan was made").At(string(h.Session)).WithHint("repeat the command")
 	case c.Scope != event.ScopeThread && c.Scope != event.ScopeFiles:
-		return nil, belay.Errorf(belay.CodeBadCommand, "a rollback can't have scope %q", c.Scope)
+		return belay.Errorf(belay.CodeBadCommand, "a rollback can't have scope %q", c.Scope)
 	}
 	var target int64
 	if c.To != "" {
 		k := h.known(c.To)
 		if k == nil || k.End == 0 || k.Back {
-			return nil, belay.Errorf(belay.CodeNotFound, "%s is not one of the turns that can be gone back to", c.To).At(string(h.Session)).
+			return belay.Errorf(belay.CodeNotFound, "%s is not one of the turns that can be gone back to", c.To).At(string(h.Session)).
 				WithHint("belay fork %s --turn %s begins a new session there", h.Session, c.To)
 		}
 		target = k.End
@@ -48,8 +48,8 @@ func (h *handler) rollBack(c belay.RollBack) ([]core.Fact, error) {
 	p := event.HistoryRollbackStarted{Scope: c.Scope, Target: target, To: c.To, Plan: c.Plan, Files: c.Files,
 		Kept: fitting(c.Kept, roomForKept), By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}
 	p.Turns, p.Count = h.after(target)
-	ids := belay.IDs{Session: h.Session, Thread: h.Thread}
-	return Rollback(ids, p), nil
+	h.record(Rollback(belay.IDs{Session: h.Session, Thread: h.Thread}, p)...)
+	return nil
 }
 
 // Rollback are the facts that announce a rollback; with no file to restore it is

@@ -22,8 +22,8 @@ func startTurn(d *decision) bool {
 		d.rules = &Rules{}
 	}
 	q := d.Queue[0]
-	ids := belay.IDs{Session: d.Session, Thread: d.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
-	d.record(d.tell()...)
+	ids := d.idsOf(q)
+	d.tell()
 	d.record(core.Fact{IDs: ids, Data: event.TurnStarted{
 		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: d.rules.Settings.Limits,
 	}})
@@ -41,7 +41,7 @@ func startTurn(d *decision) bool {
 		d.record(core.Fact{IDs: ids, Data: event.ContextResolved{Items: d.rules.Context, Omitted: d.rules.LeftOut}})
 	}
 	if n := d.collected(); n > 1 {
-		d.record(d.joins(d.Queue[1:n], q.Turn, len(d.Queue)-1)...)
+		d.join(d.Queue[1:n], q.Turn, len(d.Queue)-1)
 	}
 	of := &d.ready.Decided[catalog].IDs
 	of.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided))) // the step it precedes

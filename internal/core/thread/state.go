@@ -355,3 +355,13 @@ func (st *Step) settled() bool {
 
 // fact is a fact about the running turn.
 func (s *State) fact(p event.Payload) core.Fact { return core.Fact{IDs: s.ids(), Data: p} }
+
+// threadFact is a fact about the thread.
+func (s *State) threadFact(p event.Payload) core.Fact {
+	return core.Fact{IDs: belay.IDs{Session: s.Session, Thread: s.Thread}, Data: p}
+}
+
+// idsOf are the identities of facts about a turn that waits, or waited.
+func (s *State) idsOf(q Queued) belay.IDs {
+	return belay.IDs{Session: s.Session, Thread: s.Thread, Turn: q.Turn, Task: q.Task, Run: q.Run}
+}

@@ -122,13 +122,3 @@ func TaintNames(taints []policy.Taint, n int) (out []string) {
 	}
 	return out
 }
-
-// clearTaint makes an answer one that clears all taint there is.
-func (g *gateState) clearTaint(answer []core.Fact) {
-	for i, f := range answer {
-		if p, ok := f.Data.(event.ActionResolved); ok {
-			p.Taint = TaintNames(g.Taint, maxTaints)
-			answer[i].Data = p
-		}
-	}
-}

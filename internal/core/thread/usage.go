@@ -24,12 +24,12 @@ func programUsage(p event.Payload) (u belay.ProgramUse) {
 
 func millis(n int64) belay.Duration { return belay.Duration(time.Duration(n) * time.Millisecond) }
 
-// reportUsage sends the session what the programs of this thread used, unless it is
-// the only thread: the others get it with what the session grants them.
+// reportUsage sends the session what the programs of this thread used: the other
+// threads get it with what the session grants them.
 func (d *decision) reportUsage() {
-	if d.Shared && d.Took != d.Reported {
+	if d.Took != d.Reported {
 		used := d.Took
-		d.record(core.Fact{IDs: belay.IDs{Session: d.Session, Thread: d.Thread}, Data: event.ThreadUpdated{Reported: &used}})
+		d.record(d.threadFact(event.ThreadUpdated{Reported: &used}))
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReportUse{Thread: d.Thread, Used: used}})
 	}
 }
