@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -205,6 +206,27 @@ func TestFoldersImportWithoutCircles(t *testing.T) {
 	}
 	if len(uses) < 15 {
 		t.Errorf("%d folders import others; is the table read as it is written?", len(uses))
+	}
+}
+
+// TestSurfacesReachTheEngineThroughApp: what people and programs talk to, and what
+// talks to models, knows engine, deciders, policy and the stores' drivers only by what
+// internal/app says of them.
+func TestSurfacesReachTheEngineThroughApp(t *testing.T) {
+	surface := regexp.MustCompile(`^(client|internal/(cli|server|model)(/.*)?)$`)
+	behind := regexp.MustCompile(`^internal/(engine|effect|core|policy|store/sqlite)(/.*)?$`)
+	n := 0
+	for pkg, l := range layers {
+		if !surface.MatchString(pkg) {
+			continue
+		}
+		n++
+		if i := slices.IndexFunc(l.own, behind.MatchString); i >= 0 {
+			t.Errorf("%s may import %s", pkg, l.own[i])
+		}
+	}
+	if n < 12 {
+		t.Errorf("%d surfaces; is the table read as it is written?", n)
 	}
 }
 
