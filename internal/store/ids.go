@@ -117,20 +117,15 @@ func appendID(dst []byte, id string) []byte {
 
 // readIDs is the inverse of appendIDs. It accepts nothing but a whole stored form.
 func readIDs(b []byte, session belay.SessionID, stream belay.StreamID) (ids belay.IDs, err error) {
-	set, n := binary.Uvarint(b)
-	if n <= 0 || set>>fieldCount != 0 {
-		return ids, errIDs
-	}
-	b = b[n:]
+	d := NewDecoder(b)
+	set := d.Uvarint()
 	for i, id := range fields(&ids) {
 		if id != nil && set&(1<<i) != 0 {
-			if *id, b, err = readID(b); err != nil {
-				return ids, err
-			}
+			*id = readID(d)
 		}
 	}
-	if len(b) != 0 {
-		return ids, errIDs
+	if !d.Whole() || set>>fieldCount != 0 {
+		return belay.IDs{}, errIDs
 	}
 	if set&(1<<fieldSession) != 0 {
 		ids.Session = session
@@ -144,30 +139,21 @@ func readIDs(b []byte, session belay.SessionID, stream belay.StreamID) (ids bela
 	return ids, nil
 }
 
-func readID(b []byte) (id string, rest []byte, err error) {
-	if len(b) == 0 || int(b[0]) >= len(idPrefixes) {
-		return "", nil, errIDs
-	}
-	if b[0] != 0 {
-		if len(b) < 17 {
-			return "", nil, errIDs
+func readID(d *Decoder) (id string) {
+	form := d.Take(1)
+	switch {
+	case d.failed:
+	case form[0] == 0:
+		id = string(d.Bytes())
+		d.failed = d.failed || id == ""
+	case int(form[0]) < len(idPrefixes):
+		if u := d.Take(16); !d.failed {
+			id = formatID(idPrefixes[form[0]], u)
 		}
-		return formatID(idPrefixes[b[0]], b[1:17]), b[17:], nil
+	default:
+		d.failed = true
 	}
-	text, rest, ok := readBytes(b[1:])
-	if !ok || len(text) == 0 {
-		return "", nil, errIDs
-	}
-	return string(text), rest, nil
-}
-
-// readBytes reads a length and that many bytes.
-func readBytes(b []byte) (part, rest []byte, ok bool) {
-	size, n := binary.Uvarint(b)
-	if n <= 0 || size > uint64(len(b)-n) {
-		return nil, nil, false
-	}
-	return b[n : n+int(size)], b[n+int(size):], true
+	return id
 }
 
 func formatID(prefix string, u []byte) string {

@@ -136,51 +136,26 @@ func readRefs(b []byte) (map[string]belay.Ref, error) {
 	if len(b) == 0 {
 		return nil, nil
 	}
-	bad := Damaged("", "the stored references can't be read")
-	count, n := binary.Uvarint(b)
-	if n <= 0 || count == 0 || count > uint64(len(b)) {
-		return nil, bad
-	}
-	b = b[n:]
-	refs := make(map[string]belay.Ref, count)
-	for range count {
-		role, rest, ok := readBytes(b)
-		if !ok || len(rest) == 0 {
-			return nil, bad
+	d, refs := NewDecoder(b), map[string]belay.Ref{}
+	count := d.Uvarint()
+	for n := uint64(0); n < count && !d.failed; n++ {
+		role, ref := string(d.Bytes()), belay.Ref{}
+		switch form := d.Take(1); {
+		case d.failed:
+		case form[0] == 0:
+			ref.Digest = DigestFrom(d.Take(32))
+		case form[0] == 1:
+			ref.Digest = belay.Digest(d.Bytes())
+		default:
+			d.failed = true
 		}
-		var ref belay.Ref
-		if ref, b, ok = readRef(rest); !ok {
-			return nil, bad
-		}
-		refs[string(role)] = ref
+		ref.Size, ref.Media = d.Varint(), string(d.Bytes())
+		refs[role] = ref
 	}
-	if len(b) != 0 || uint64(len(refs)) != count {
-		return nil, bad
+	if !d.Whole() || count == 0 || uint64(len(refs)) != count {
+		return nil, Damaged("", "the stored references can't be read")
 	}
 	return refs, nil
-}
-
-func readRef(b []byte) (ref belay.Ref, rest []byte, ok bool) {
-	form, b := b[0], b[1:]
-	switch {
-	case form == 0 && len(b) >= 32:
-		ref.Digest, b = DigestFrom(b[:32]), b[32:]
-	case form == 1:
-		var text []byte
-		if text, b, ok = readBytes(b); !ok {
-			return ref, nil, false
-		}
-		ref.Digest = belay.Digest(text)
-	default:
-		return ref, nil, false
-	}
-	size, n := binary.Varint(b)
-	if n <= 0 {
-		return ref, nil, false
-	}
-	media, rest, ok := readBytes(b[n:])
-	ref.Size, ref.Media = size, string(media)
-	return ref, rest, ok
 }
 
 // RawDigest is the digest's 32 bytes; false when d isn't in the one form that

@@ -73,27 +73,13 @@ func appendHeads(heads []store.Head) []byte {
 }
 
 func readHeads(session belay.SessionID, b []byte) (heads []store.Head, whole bool) {
-	for len(b) > 0 {
-		h := store.Head{Session: session}
-		size, n := binary.Uvarint(b)
-		if n <= 0 || size > uint64(len(b)-n) {
-			return nil, false
-		}
-		h.Stream, b = belay.StreamID(b[n:n+int(size)]), b[n+int(size):]
-		var at int64
-		if h.Seq, n = binary.Varint(b); n <= 0 {
-			return nil, false
-		}
-		b = b[n:]
-		if at, n = binary.Varint(b); n <= 0 || len(b)-n < len(h.Hash) {
-			return nil, false
-		}
-		h.Time = store.FromMicros(at)
-		copy(h.Hash[:], b[n:])
-		b = b[n+len(h.Hash):]
+	d := store.NewDecoder(b)
+	for d.More() {
+		h := store.Head{Session: session, Stream: belay.StreamID(d.Bytes()), Seq: d.Varint(), Time: store.FromMicros(d.Varint())}
+		copy(h.Hash[:], d.Take(uint64(len(h.Hash))))
 		heads = append(heads, h)
 	}
-	return heads, true
+	return heads, d.Whole()
 }
 
 func appendNumbers(numbers []int64) []byte {
@@ -105,12 +91,9 @@ func appendNumbers(numbers []int64) []byte {
 }
 
 func readNumbers(b []byte) (numbers []int64, whole bool) {
-	for len(b) > 0 {
-		number, n := binary.Varint(b)
-		if n <= 0 {
-			return nil, false
-		}
-		numbers, b = append(numbers, number), b[n:]
+	d := store.NewDecoder(b)
+	for d.More() {
+		numbers = append(numbers, d.Varint())
 	}
-	return numbers, true
+	return numbers, d.Whole()
 }
