@@ -41,21 +41,16 @@ func (p Policy) None() bool { return p == Policy{} }
 
 func (p Policy) String() string {
 	var parts []string
-	if p.Age > 0 {
-		parts = append(parts, "sessions that changed within "+days(time.Duration(p.Age)))
+	add := func(is bool, format string, v any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(format, v))
+		}
 	}
-	if p.Count > 0 {
-		parts = append(parts, fmt.Sprintf("the newest %d sessions", p.Count))
-	}
-	if p.Bytes > 0 {
-		parts = append(parts, Size(p.Bytes)+" of facts")
-	}
-	if p.Outputs.Age > 0 {
-		parts = append(parts, "outputs of the last "+days(time.Duration(p.Outputs.Age)))
-	}
-	if p.Outputs.Bytes > 0 {
-		parts = append(parts, Size(p.Outputs.Bytes)+" of outputs")
-	}
+	add(p.Age > 0, "sessions that changed within %s", days(time.Duration(p.Age)))
+	add(p.Count > 0, "the newest %d sessions", p.Count)
+	add(p.Bytes > 0, "%s of facts", Size(p.Bytes))
+	add(p.Outputs.Age > 0, "outputs of the last %s", days(time.Duration(p.Outputs.Age)))
+	add(p.Outputs.Bytes > 0, "%s of outputs", Size(p.Outputs.Bytes))
 	if len(parts) == 0 {
 		return "everything"
 	}
