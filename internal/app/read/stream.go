@@ -6,9 +6,11 @@ package read
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"time"
 
@@ -141,20 +143,15 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no") // for proxies that hold answers back
-		out := sink{w: w, control: http.NewResponseController(w), stall: v.Stall}
-		if out.stall <= 0 {
-			out.stall = stall
-		}
-		out.begin()
-		give := out.give
-		if v.Given != nil {
-			give = func(ms []feed.Message) error {
-				err := out.give(ms)
-				for i := 0; i < len(ms) && err == nil; i++ {
-					v.Given(r.Context(), ms[i].Type, ms[i].Data)
-				}
-				return err
+		out := sink{w: w, control: http.NewResponseController(w), stall: cmp.Or(max(v.Stall, 0), stall)}
+		w.WriteHeader(http.StatusOK)
+		out.buf.WriteString("retry: 1000\n\n") // it leaves with the first delivery, which comes at once
+		give := func(ms []feed.Message) error {
+			err := out.give(ms)
+			for i := 0; i < len(ms) && err == nil && v.Given != nil; i++ {
+				v.Given(r.Context(), ms[i].Type, ms[i].Data)
 			}
+			return err
 		}
 		_ = reader.Follow(r.Context(), give) // the client may be gone
 		_ = out.send()                       // neither is who was told nothing
@@ -195,12 +192,6 @@ type sink struct {
 	buf     bytes.Buffer
 }
 
-// begin leaves with the first delivery, which comes at once.
-func (s *sink) begin() {
-	s.w.WriteHeader(http.StatusOK)
-	s.buf.WriteString("retry: 1000\n\n")
-}
-
 // give writes one delivery. A client that doesn't take it in time is cut off:
 // it comes back with the cursor of what it has.
 func (s *sink) give(ms []feed.Message) error {
@@ -235,13 +226,7 @@ func writeEvent(b *bytes.Buffer, m *feed.Message) {
 		return
 	}
 	if m.Cursor != "" {
-		b.WriteString("id: ")
-		b.WriteString(m.Cursor)
-		b.WriteByte('\n')
+		fmt.Fprintf(b, "id: %s\n", m.Cursor)
 	}
-	b.WriteString("event: ")
-	b.WriteString(m.Type)
-	b.WriteString("\ndata: ")
-	b.Write(m.Data)
-	b.WriteString("\n\n")
+	fmt.Fprintf(b, "event: %s\ndata: %s\n\n", m.Type, m.Data)
 }
