@@ -24,14 +24,14 @@ const Name = "sessions/4"
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (
 	sessionKey = "1/" // + session id: a Session
-	actionKey  = "2/" // + action id: a place, kept after the answer
-	runKey     = "3/" // + run id: a place, kept after the end
+	actionKey  = "2/" // + action id: a Place, kept after the answer
+	runKey     = "3/" // + run id: a Place, kept after the end
 	channelKey = "4/" // + channel id: a Channel
 	channels   = "5/" // the ids of all channels
 )
 
-// place is where an action, or a run, belongs.
-type place struct {
+// Place is where an action, or a run, belongs.
+type Place struct {
 	Session belay.SessionID `json:"session"`
 	Thread  belay.ThreadID  `json:"thread,omitempty"`
 	Stream  belay.StreamID  `json:"stream"`
@@ -246,11 +246,11 @@ func (f *sessionsFolding) fold(ctx context.Context, rec store.Record) (err error
 	switch p := rec.Event.Data.(type) {
 	case event.ActionRequired:
 		if ids.Action != "" {
-			return f.put(actionKey+string(ids.Action), place{Session: ids.Session, Thread: ids.Thread, Stream: rec.Event.Stream, Turn: ids.Turn, Call: ids.Call})
+			return f.put(actionKey+string(ids.Action), Place{Session: ids.Session, Thread: ids.Thread, Stream: rec.Event.Stream, Turn: ids.Turn, Call: ids.Call})
 		}
 	case event.TaskAttemptStarted:
 		if ids.Run != "" {
-			return f.put(runKey+string(ids.Run), place{Session: ids.Session, Thread: p.Thread, Stream: rec.Event.Stream, Turn: p.Turn, Task: ids.Task})
+			return f.put(runKey+string(ids.Run), Place{Session: ids.Session, Thread: p.Thread, Stream: rec.Event.Stream, Turn: p.Turn, Task: ids.Task})
 		}
 	}
 	return nil
@@ -267,7 +267,7 @@ func (f *sessionsFolding) remove(ctx context.Context, id belay.SessionID) error 
 // gone drops the rows of actions and runs that belong to a session.
 func (f *sessionsFolding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
 	for key, data := range rows {
-		var p place
+		var p Place
 		if (strings.HasPrefix(key, actionKey) || strings.HasPrefix(key, runKey)) && json.Unmarshal(data, &p) == nil && p.Session == id {
 			f.out[key] = nil
 		}

@@ -98,13 +98,9 @@ func SessionByID(ctx context.Context, st store.Store, id string) (Session, error
 // ActionAt finds the place of an action: its answer goes to Stream. It is found
 // also after it was answered; Open tells.
 type ActionAt struct {
-	ID      belay.ActionID
-	Session belay.SessionID
-	Thread  belay.ThreadID
-	Stream  belay.StreamID
-	Turn    belay.TurnID
-	Call    belay.CallID
-	Open    *Action // nil once it is answered, or its turn has ended
+	Place
+	ID   belay.ActionID
+	Open *Action // nil once it is answered, or its turn has ended
 }
 
 // ActionByID finds an action by its id or an unambiguous beginning of it.
@@ -113,12 +109,11 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 	if err != nil {
 		return ActionAt{}, err
 	}
-	var p place
-	if err := decode(key, data, &p); err != nil {
+	a := ActionAt{ID: belay.ActionID(strings.TrimPrefix(key, actionKey))}
+	if err := decode(key, data, &a.Place); err != nil {
 		return ActionAt{}, err
 	}
-	a := ActionAt{ID: belay.ActionID(strings.TrimPrefix(key, actionKey)), Session: p.Session, Thread: p.Thread, Stream: p.Stream, Turn: p.Turn, Call: p.Call}
-	s, err := load(ctx, st, p.Session)
+	s, err := load(ctx, st, a.Session)
 	if err != nil {
 		return ActionAt{}, err
 	}
@@ -130,24 +125,18 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 
 // RunAt finds the place of a run.
 type RunAt struct {
-	ID      belay.RunID
-	Session belay.SessionID
-	Thread  belay.ThreadID
-	Task    belay.TaskID
-	Turn    belay.TurnID
+	Place
+	ID belay.RunID
 }
 
 // RunByID finds a run, also one that is over, by its whole id.
 func RunByID(ctx context.Context, st store.Store, id belay.RunID) (RunAt, error) {
-	var p place
-	there, err := row(ctx, st, runKey+string(id), &p)
+	r := RunAt{ID: id}
+	there, err := row(ctx, st, runKey+string(id), &r.Place)
 	if err == nil && !there {
 		err = belay.Errorf(belay.CodeNotFound, "no run %s in this store", id)
 	}
-	if err != nil {
-		return RunAt{}, err
-	}
-	return RunAt{id, p.Session, p.Thread, p.Task, p.Turn}, nil
+	return r, err
 }
 
 // At is the position up to which the view of sessions is folded.

@@ -111,7 +111,7 @@ func TestARunIsFoundUntilItsSessionIsDeleted(t *testing.T) {
 	if err := view.Catchup(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	want := view.RunAt{ID: "run_1", Session: "sess_1", Thread: "thr_1", Task: "task_1", Turn: "turn_1"}
+	want := view.RunAt{ID: "run_1", Place: view.Place{Session: "sess_1", Thread: "thr_1", Stream: "task/task_1", Task: "task_1", Turn: "turn_1"}}
 	if got, err := view.RunByID(t.Context(), st, "run_1"); err != nil || got != want {
 		t.Errorf("got %+v, %v", got, err)
 	}
