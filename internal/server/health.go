@@ -31,10 +31,7 @@ func (s *Server) readyz(w http.ResponseWriter, r *http.Request) {
 	}
 	ctx, cancel := context.WithTimeout(r.Context(), 2*time.Second)
 	defer cancel()
-	s.mu.Lock()
-	all := s.all()
-	s.mu.Unlock()
-	for _, t := range all {
+	for _, t := range s.all() {
 		if _, err := t.Store.End(ctx); err != nil {
 			s.c.Log.Error("readyz", "tenant", t.name, "error", err.Error())
 			writeJSON(w, http.StatusServiceUnavailable, Health{Status: "failing"})

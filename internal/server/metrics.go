@@ -103,26 +103,19 @@ func label(pairs ...string) labels {
 // for an owner of the default tenant, of the own tenant for everybody else.
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 	p, _ := auth.From(r.Context())
-	if _, err := s.tenant(r.Context(), p.Tenant); err != nil {
+	t, err := s.tenant(r.Context(), p.Tenant)
+	if err == nil {
+		err = s.metrics.count(r, t)
+	}
+	if err != nil {
 		input.WriteProblem(w, r, err)
 		return
-	}
-	s.mu.Lock()
-	all := slices.DeleteFunc(s.all(), func(t *tenant) bool { return t.name != p.Tenant })
-	s.mu.Unlock()
-	for _, t := range all {
-		if err := s.metrics.count(r, t); err != nil {
-			input.WriteProblem(w, r, err)
-			return
-		}
 	}
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
 	e := &exposition{w: w}
 	s.metrics.mu.Lock()
 	defer s.metrics.mu.Unlock()
-	for _, t := range all {
-		t.expose(r.Context(), e, s.metrics.tenants[t.name])
-	}
+	t.expose(r.Context(), e, s.metrics.tenants[t.name])
 	if p.May(auth.Admin) {
 		s.expose(e)
 	}

@@ -9,12 +9,15 @@
 package server
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"errors"
 	"log/slog"
+	"maps"
 	"net"
 	"net/http"
+	"slices"
 	"sync"
 	"time"
 
@@ -81,18 +84,8 @@ func New(c Config) (*Server, error) {
 	if c.Now == nil {
 		c.Now = time.Now
 	}
-	set := func(v *int, usual int) {
-		if *v <= 0 {
-			*v = usual
-		}
-	}
-	set(&c.Rate, 2000)
-	set(&c.Connections, 4096)
-	set(&c.Sessions, 256)
-	set(&c.PerTenant, c.Sessions)
-	if c.Drain <= 0 {
-		c.Drain = 10 * time.Second
-	}
+	c.Rate, c.Connections, c.Sessions = cmp.Or(max(c.Rate, 0), 2000), cmp.Or(max(c.Connections, 0), 4096), cmp.Or(max(c.Sessions, 0), 256)
+	c.PerTenant, c.Drain = cmp.Or(max(c.PerTenant, 0), c.Sessions), cmp.Or(max(c.Drain, 0), 10*time.Second)
 	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
 		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{},
 		described: sync.OnceValues(func() ([]byte, error) { return OpenAPI(c.Commands, c.Reads) })}, nil
@@ -191,19 +184,16 @@ func (s *Server) others(ctx context.Context) error {
 // drain takes no more work, and waits until the sessions that run have ended, or
 // the time is over: then they are parked where they stand.
 func (s *Server) drain(ctx context.Context) {
-	s.mu.Lock()
 	close(s.hold)
 	all := s.all()
-	s.mu.Unlock()
 	s.c.Log.Info("draining", "because", context.Cause(ctx))
 	rested := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
+	go func() {
 		defer close(rested)
 		for _, t := range all {
 			t.drives.Wait()
 		}
-	})
+	}()
 	timer := time.NewTimer(s.c.Drain)
 	defer timer.Stop()
 	select {
@@ -217,7 +207,6 @@ func (s *Server) drain(ctx context.Context) {
 		s.park(errParked)
 		<-rested
 	}
-	wg.Wait()
 }
 
 // draining reports whether the server is about to end.
@@ -230,22 +219,17 @@ func (s *Server) draining() bool {
 	}
 }
 
-// all are the tenants; the lock is held.
+// all are the tenants.
 func (s *Server) all() []*tenant {
-	out := make([]*tenant, 0, len(s.tenants))
-	for _, t := range s.tenants {
-		out = append(out, t)
-	}
-	return out
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Collect(maps.Values(s.tenants))
 }
 
 // shut gives back what the tenants have.
 func (s *Server) shut() {
-	s.mu.Lock()
-	all := s.all()
-	s.mu.Unlock()
 	s.park(errParked)
-	for _, t := range all {
+	for _, t := range s.all() {
 		t.stop()
 		t.drives.Wait()
 		t.audit.close()
