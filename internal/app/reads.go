@@ -78,20 +78,13 @@ func folded[T any](name, of, views, doc string, f read.Model[T]) Read {
 // SessionModel makes a row of a read model for which more than a session's facts are
 // asked. source says what answers.
 func SessionModel[T any](name, source, doc string, f func(context.Context, *Call, Fresh, belay.SessionID) (*T, error)) Read {
-	return Read{Name: name, Of: "sessions", View: source, Doc: doc, Out: reflect.TypeFor[T](), read: func(ctx context.Context, c *Call, q Query) (any, error) {
-		if err := input.Named("path id", q.ID); err != nil {
-			return nil, err
-		}
-		fresh, err := c.freshFor(ctx, q)
-		if err != nil {
-			return nil, err
-		}
+	return DefineRead(Read{Name: name, Of: "sessions", View: source, Doc: doc, ID: "Whose."}, func(ctx context.Context, c *Call, fresh Fresh, q Query) (*T, error) {
 		id := belay.SessionID(q.ID)
 		if s, err := c.Session(ctx, id); err != nil || s.Session == "" {
 			return nil, input.At("path id", cmp.Or[error](err, NoSession(id)))
 		}
 		return f(ctx, c, fresh, id)
-	}}
+	})
 }
 
 // DefineRead makes a row of a function. r has everything but the types and the function.

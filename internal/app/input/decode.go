@@ -106,36 +106,49 @@ func fits(raw json.RawMessage, t reflect.Type, path string) error {
 		}
 		t = t.Elem()
 	}
-	switch {
-	case t == reflect.TypeFor[json.RawMessage]():
+	if t == reflect.TypeFor[json.RawMessage]() {
 		return nil
-	case reflect.PointerTo(t).Implements(textual):
+	}
+	if got, want := kindOf(raw), wanted(t); got != want && (got != "a number" || want != wholeNumber) {
+		return mismatch(got, path, want)
+	}
+	switch {
+	case readsText(t):
 		return fitsText(raw, t, path)
+	case t.Kind() == reflect.Struct:
+		return fitsStruct(raw, t, path)
+	case t.Kind() == reflect.Slice:
+		return fitsSlice(raw, t, path)
+	case wanted(t) == wholeNumber:
+		return fitsNumber(raw, path)
+	}
+	return nil
+}
+
+const wholeNumber = "a whole number"
+
+// wanted is what a value of a type is in JSON.
+func wanted(t reflect.Type) string {
+	if t.Kind() == reflect.String || readsText(t) {
+		return "a text"
 	}
 	switch t.Kind() {
-	case reflect.Struct:
-		return fitsStruct(raw, t, path)
-	case reflect.Slice:
-		return fitsSlice(raw, t, path)
-	case reflect.Map:
-		return wants(raw, path, '{', "an object")
-	case reflect.String:
-		return wants(raw, path, '"', "a text")
 	case reflect.Bool:
-		if s := string(raw); s != "true" && s != "false" {
-			return mismatch(raw, path, "true or false")
-		}
-		return nil
+		return "true or false"
 	case reflect.Int, reflect.Int64:
-		return fitsNumber(raw, path)
+		return wholeNumber
+	case reflect.Struct, reflect.Map:
+		return "an object"
+	case reflect.Slice:
+		return "a list"
 	}
 	panic("input: no rule for a field of type " + t.String())
 }
 
+// readsText reports whether a type reads its values from texts itself.
+func readsText(t reflect.Type) bool { return reflect.PointerTo(t).Implements(textual) }
+
 func fitsText(raw []byte, t reflect.Type, path string) error {
-	if err := wants(raw, path, '"', "a text"); err != nil {
-		return err
-	}
 	if err := json.Unmarshal(raw, reflect.New(t).Interface()); err != nil {
 		return At(path, belay.Errorf(belay.CodeBadCommand, "the text can't be read as a %s", strings.ToLower(t.Name())).WithHint("%s", cmp.Or(examples[t], describedThere)))
 	}
@@ -149,9 +162,6 @@ const ExampleTime = "2026-01-31T16:00:00Z"
 var examples = map[reflect.Type]string{reflect.TypeFor[time.Time](): ExampleTime, reflect.TypeFor[belay.Duration](): "30m"}
 
 func fitsStruct(raw []byte, t reflect.Type, path string) error {
-	if err := wants(raw, path, '{', "an object"); err != nil {
-		return err
-	}
 	var has map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &has); err != nil {
 		return At(path, belay.Errorf(belay.CodeBadCommand, "the object can't be read").WithHint(describedThere))
@@ -180,9 +190,6 @@ func fitsStruct(raw []byte, t reflect.Type, path string) error {
 const maxItems = 1000
 
 func fitsSlice(raw []byte, t reflect.Type, path string) error {
-	if err := wants(raw, path, '[', "a list"); err != nil {
-		return err
-	}
 	var items []json.RawMessage
 	if err := json.Unmarshal(raw, &items); err != nil {
 		return At(path, belay.Errorf(belay.CodeBadCommand, "the list can't be read").WithHint(describedThere))
@@ -202,7 +209,7 @@ func fitsSlice(raw []byte, t reflect.Type, path string) error {
 func fitsNumber(raw []byte, path string) error {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		return mismatch(raw, path, "a whole number")
+		return mismatch("a number", path, wholeNumber)
 	}
 	if n > 1<<53 || n < -(1<<53) || n > math.MaxInt {
 		return At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large").WithHint("numbers go up to 2^53 on both sides of 0"))
@@ -210,39 +217,19 @@ func fitsNumber(raw []byte, path string) error {
 	return nil
 }
 
-func wants(raw []byte, path string, first byte, what string) error {
-	if len(raw) == 0 || raw[0] != first {
-		return mismatch(raw, path, what)
-	}
-	return nil
+func mismatch(got, path, want string) error {
+	return At(cmp.Or(path, "body"), belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", got, want).WithHint("send %s", want))
 }
 
-func mismatch(raw []byte, path, what string) error {
-	if path == "" {
-		path = "body"
-	}
-	return At(path, belay.Errorf(belay.CodeBadCommand, "%s stands where %s is wanted", kindOf(raw), what).WithHint("send %s", what))
-}
-
-// whatIs returns what a field of a type is, as mismatch does.
+// whatIs returns what a field of a type is.
 func whatIs(t reflect.Type) string {
 	for t.Kind() == reflect.Pointer {
 		t = t.Elem()
 	}
-	switch t.Kind() {
-	case reflect.Struct, reflect.Map:
-		if t == reflect.TypeFor[time.Time]() {
-			return "a time, such as " + examples[t]
-		}
-		return "an object"
-	case reflect.Slice:
-		return "a list"
-	case reflect.Bool:
-		return "true or false"
-	case reflect.Int, reflect.Int64:
-		return "a whole number"
+	if t == reflect.TypeFor[time.Time]() {
+		return "a time, such as " + examples[t]
 	}
-	return "a text"
+	return wanted(t)
 }
 
 func kindOf(raw []byte) string {
