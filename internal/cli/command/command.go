@@ -97,20 +97,17 @@ func (a *Program) accepted(ctx context.Context, r *app.Runtime, to belay.StreamI
 			t.Resume = "belay sessions resume " + string(t.Session) + a.StoreFlag
 		}
 	}
-	switch {
-	case a.JSON:
-		a.PrintJSON(t)
-	case t.Pending:
-		fmt.Fprintln(a.Out, "accepted, not yet handled")
-	default:
+	_, err = a.Show(t, func() {
+		if t.Pending {
+			t.Result = "accepted, not yet handled"
+		}
 		fmt.Fprintln(a.Out, t.Result)
-	}
-	switch {
-	case a.JSON:
-	case t.Resume != "":
-		fmt.Fprintf(a.Out, "the session isn't running; continue with: %s\n", t.Resume)
-	case t.Server != "":
-		fmt.Fprintf(a.Out, "the server at %s continues it\n", t.Server)
-	}
-	return nil
+		switch {
+		case t.Resume != "":
+			fmt.Fprintf(a.Out, "the session isn't running; continue with: %s\n", t.Resume)
+		case t.Server != "":
+			fmt.Fprintf(a.Out, "the server at %s continues it\n", t.Server)
+		}
+	})
+	return err
 }

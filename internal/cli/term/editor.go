@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // editor is the program that a person changes text with: $VISUAL, else $EDITOR,
@@ -39,12 +39,12 @@ func (e *Env) Edit(ctx context.Context, args []byte) (edited json.RawMessage, er
 	pretty.WriteByte('\n')
 	before := safeJSON(pretty.Bytes())
 	dir, err := os.MkdirTemp("", "belay-edit-") // made for this user alone
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
-	}
-	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
 	name := filepath.Join(dir, "arguments.json")
-	if err := os.WriteFile(name, before, 0o600); err != nil {
+	if err == nil {
+		defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+		err = os.WriteFile(name, before, 0o600)
+	}
+	if err != nil {
 		return nil, belay.Errorf(belay.CodeNotWritten, "no file can be made for the editor").WithHint("set TMPDIR to a folder with room, or say the arguments with --args").Wrap(err)
 	}
 	cmd := exec.CommandContext(ctx, argv[0], append(argv[1:len(argv):len(argv)], name)...)
@@ -61,12 +61,7 @@ const maxEdited = 4 << 20
 
 // readEdited is what the editor left.
 func readEdited(name string, before []byte) (json.RawMessage, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").WithHint("say them with --args").Wrap(err)
-	}
-	defer f.Close()
-	after, err := io.ReadAll(io.LimitReader(f, maxEdited))
+	after, err := files.ReadUpTo(name, maxEdited)
 	switch {
 	case err != nil:
 		return nil, belay.Errorf(belay.CodeUsage, "the edited arguments can't be read, so nothing was answered").WithHint("say them with --args").Wrap(err)
@@ -87,8 +82,6 @@ func ParseArgs(text []byte) (json.RawMessage, error) {
 		return nil, e.WithHint(`they look like {"path": "a.txt"}`)
 	}
 	var one bytes.Buffer
-	if err := json.Compact(&one, text); err != nil {
-		return nil, belay.Errorf(belay.CodeBadArguments, "the arguments aren't a JSON object, so nothing was answered").WithHint(`they look like {"path": "a.txt"}`).Wrap(err)
-	}
-	return one.Bytes(), nil
+	err := json.Compact(&one, text)
+	return one.Bytes(), err
 }

@@ -48,11 +48,7 @@ func (c *ResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 // openSession finds a session that isn't driven (with driven, also one that is)
 // and wires this process for it.
 func openSession(ctx context.Context, a *command.Program, id string, last, driven bool) (*turnRun, *app.SessionState, *app.Place, error) {
-	st, err := a.Open(ctx, false)
-	if err != nil {
-		return nil, nil, nil, err
-	}
-	w, err := newWork(a, st)
+	w, err := newWork(ctx, a, false)
 	if err != nil {
 		return nil, nil, nil, err
 	}

@@ -54,11 +54,7 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	st, err := a.Open(ctx, true)
-	if err != nil {
-		return 0, err
-	}
-	w, err := newWork(a, st)
+	w, err := newWork(ctx, a, true)
 	if err != nil {
 		return 0, err
 	}

@@ -160,11 +160,7 @@ func (c *toolCallCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	st, err := a.Open(ctx, true)
-	if err != nil {
-		return 0, err
-	}
-	w, err := newWork(a, st)
+	w, err := newWork(ctx, a, true)
 	if err != nil {
 		return 0, err
 	}

@@ -52,8 +52,13 @@ func (w *turnRun) close() {
 	w.Runtime.Close() //nolint:errcheck // everything that was accepted is durable; there is nobody to tell
 }
 
-// newWork wires a process that will drive one session.
-func newWork(a *command.Program, st store.Store) (*turnRun, error) {
+// newWork wires a process that will drive one session; make reports whether its store
+// may be made.
+func newWork(ctx context.Context, a *command.Program, make bool) (*turnRun, error) {
+	st, err := a.Open(ctx, make)
+	if err != nil {
+		return nil, err
+	}
 	w := &turnRun{a: a}
 	w.watch = term.NewFollower(&a.Env)
 	r, err := a.Runtime(st, w.watch.Flow)
