@@ -86,11 +86,11 @@ func (g Git) run(ctx context.Context, dir string, set []setting, env, args []str
 	case ctx.Err() != nil:
 		return nil, context.Cause(ctx)
 	case ended:
-		return complaint.Bytes(), fmt.Errorf("git %s: %s", command(args), firstLine(complaint.Bytes(), exit.ExitCode()))
+		return complaint.all.Bytes(), fmt.Errorf("git %s: %s", command(args), firstLine(complaint.all.Bytes(), exit.ExitCode()))
 	case err != nil:
 		return nil, fmt.Errorf("git %s: %w", command(args), err)
 	}
-	return out.Bytes(), nil
+	return out.all.Bytes(), nil
 }
 
 // command is what git is to do, without the options before it.
@@ -111,16 +111,17 @@ func firstLine(out []byte, code int) string {
 	return strings.ToValidUTF8(strings.TrimPrefix(string(line[:min(len(line), 300)]), "fatal: "), "?")
 }
 
-// bounded takes output up to a limit.
-type bounded struct{ bytes.Buffer }
+// bounded takes output up to a limit. The buffer isn't embedded: what copies into it
+// would read past the limit by a method of its.
+type bounded struct{ all bytes.Buffer }
 
 var errTooMuch = errors.New("it printed too much")
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if b.Len()+len(p) > maxOutput {
+	if b.all.Len()+len(p) > maxOutput {
 		return 0, errTooMuch
 	}
-	return b.Buffer.Write(p)
+	return b.all.Write(p)
 }
 
 // list reads configuration as git does, from its text. Git runs nothing and
