@@ -21,6 +21,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // Token is what is kept of a token: never the token itself.
@@ -81,13 +82,11 @@ func OpenTokens(dir string, now func() time.Time) *Tokens {
 	return &Tokens{path: filepath.Join(dir, "tokens.json"), now: now}
 }
 
+var tenantName = match.Lazy(`^[a-z0-9][a-z0-9_-]{0,63}$`)
+
 // CheckTenant reports whether a name can be a tenant's: it is a folder's name.
 func CheckTenant(name string) error {
-	ok := len(name) >= 1 && len(name) <= 64
-	for i, r := range name {
-		ok = ok && (r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || i > 0 && (r == '-' || r == '_'))
-	}
-	if !ok {
+	if !tenantName.Match(name) {
 		return belay.Errorf(belay.CodeBadID, "%q can't be a tenant's name", name).WithHint("use up to 64 small letters, digits, - and _, a letter or digit first")
 	}
 	return nil

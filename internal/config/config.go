@@ -15,8 +15,8 @@
 // parse.go checks them. tool.go has declared tools, provider.go and key.go
 // providers and their keys, rule.go the rules, instruction.go the texts for
 // models, env.go and path.go the places of all this, source.go how they are read,
-// trust.go which files of
-// workspaces a person trusts: saying so, and taking it back, are facts.
+// trust.go which files of workspaces a person trusts: saying so, and taking it
+// back, are facts.
 package config
 
 import (

@@ -11,6 +11,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/model/scripted"
 )
@@ -63,17 +64,8 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 // reader reads one scenario; the first mistake stops it.
 type reader struct{ strictyaml.Reader }
 
-// isID reports whether a text can be an id: it is used in names of files and
-// tests.
-func isID(s string) bool {
-	for i, c := range s {
-		letter := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
-		if !letter && (i == 0 || c != '.' && c != '_' && c != '-') {
-			return false
-		}
-	}
-	return s != "" && len(s) <= 100
-}
+// scenarioID is what a scenario may be called: it is used in names of files and tests.
+var scenarioID = match.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
 
 func (r *reader) scenario() (*Scenario, error) {
 	if _, ok := r.Root.(*ast.MappingNode); !ok {
@@ -86,7 +78,7 @@ func (r *reader) scenario() (*Scenario, error) {
 	s := &Scenario{File: r.Name, Line: strictyaml.Line(r.Root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
 		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands, Settings: f.Settings, Then: f.Then}
 	switch {
-	case !isID(f.ID):
+	case !scenarioID.Match(f.ID):
 		r.Fail([]any{"id"}, "a scenario needs an id of letters, digits, dots, - and _").WithHint("write id: NAME")
 	case f.Category == "":
 		r.Fail([]any{"category"}, "a scenario needs a category").WithHint("write category: NAME; results are counted by it")

@@ -33,7 +33,7 @@ func NewSet(tools ...Tool) (*Set, error) {
 	s := &Set{entries: make([]entry, 0, len(tools))}
 	for _, t := range tools {
 		spec := t.Spec()
-		if !validName(spec.Name) {
+		if !Name.Match(spec.Name) {
 			return nil, belay.Errorf(belay.CodeUsage, "%q is not a name for a tool", spec.Name).
 				WithHint("use 1 to 64 letters, digits, _ and -")
 		}
@@ -52,14 +52,8 @@ func NewSet(tools ...Tool) (*Set, error) {
 	return s, nil
 }
 
-func validName(name string) bool {
-	for _, c := range name {
-		if c != '_' && c != '-' && (c < '0' || c > '9') && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') {
-			return false
-		}
-	}
-	return len(name) >= 1 && len(name) <= 64
-}
+// Name is what a tool may be called: what a model can say.
+var Name = match.Lazy(`^[A-Za-z0-9_-]{1,64}$`)
 
 // Specs lists what the tools are, by name.
 func (s *Set) Specs() []Spec {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/secret"
 )
@@ -178,13 +179,13 @@ func (r *reader) notCode(t Template, at []any) error {
 // environment reads what the program gets to know.
 func (r *reader) environment(c *Command) error {
 	for i, name := range r.f.Env.Pass {
-		if !variable(name) {
+		if !match.Variable.Match(name) {
 			return r.Fail([]any{"env", "pass", i}, "%q is not the name of a variable", name).WithHint("env: {pass: [HOME]}")
 		}
 	}
 	c.Pass = r.f.Env.Pass
 	for _, name := range slices.Sorted(maps.Keys(r.f.Env.Set)) {
-		if !variable(name) {
+		if !match.Variable.Match(name) {
 			return r.Fail([]any{"env", "set", name}, "%q is not the name of a variable", name).WithHint("env: {set: {CI: \"1\"}}")
 		}
 		if secret.IsName(name) {
@@ -200,15 +201,6 @@ func (r *reader) environment(c *Command) error {
 		c.Set[name] = t
 	}
 	return nil
-}
-
-func variable(name string) bool {
-	for i, c := range name {
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // safety holds dash against the schema, and looks for arguments that nothing uses.

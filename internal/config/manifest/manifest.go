@@ -124,10 +124,7 @@ type argument struct {
 	closed bool // its values are listed
 }
 
-var (
-	toolName   = match.Lazy(`^[A-Za-z0-9_-]{1,64}$`)
-	simpleName = match.Lazy(`^[a-z][a-z0-9_-]{0,31}$`)
-)
+var simpleName = match.Lazy(`^[a-z][a-z0-9_-]{0,31}$`)
 
 func (r *reader) read() (c Command, err error) {
 	if _, ok := r.Root.(*ast.MappingNode); !ok {
@@ -150,13 +147,13 @@ func (r *reader) identity(c *Command) error {
 	switch {
 	case f.Name == "":
 		return r.Fail(nil, "the tool has no name").WithHint("name: lint")
-	case !toolName.Get().MatchString(f.Name):
+	case !tool.Name.Match(f.Name):
 		return r.Fail([]any{"name"}, "%q is not a name for a tool", f.Name).WithHint("use 1 to 64 letters, digits, _ and -")
 	case doc == "":
 		return r.Fail([]any{"description"}, "%s has no description: a model chooses by it", f.Name).WithHint("description: say what it does and when to use it")
 	case len(doc) > maxDescription:
 		return r.Fail([]any{"description"}, "the description has %d bytes; %d are the most", len(doc), maxDescription).WithHint("it is part of every request: shorten it")
-	case f.Group != "" && !simpleName.Get().MatchString(f.Group):
+	case f.Group != "" && !simpleName.Match(f.Group):
 		return r.Fail([]any{"group"}, "%q is not a name for a group", f.Group).WithHint("use a to z, digits, _ and -")
 	}
 	c.Spec.Name, c.Spec.Doc, c.Spec.Group = f.Name, doc, f.Group
@@ -257,7 +254,7 @@ func (r *reader) spec(c *Command) error {
 	}
 	s.Capabilities = []string{tool.CapProcess}
 	for i, name := range f.Capabilities {
-		if !simpleName.Get().MatchString(name) || name == tool.CapPublish {
+		if !simpleName.Match(name) || name == tool.CapPublish {
 			return r.Fail([]any{"capabilities", i}, "%q is not a capability a command can have", name)
 		}
 		if !slices.Contains(s.Capabilities, name) {

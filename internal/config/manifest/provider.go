@@ -8,6 +8,7 @@ import (
 
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 	"github.com/belay-run/belay/internal/secret"
 )
@@ -60,7 +61,6 @@ type Protocols []string
 const (
 	providersName = "providers"
 	keyHint       = "key: env:NAME, file:PATH, or secret:NAME after `belay secret set NAME`"
-	maxName       = 64
 )
 
 // providers reads the providers that a file describes, by name.
@@ -83,7 +83,7 @@ func providers(t strictyaml.Text, n ast.Node, p Protocols) ([]Provider, error) {
 func provider(t strictyaml.Text, v *ast.MappingValueNode, known Protocols) (Provider, error) {
 	key := v.Key.GetToken()
 	p := Provider{Name: key.Value, Where: t.Where(key)}
-	if !providerName(p.Name) {
+	if !providerName.Match(p.Name) || p.Name == "scripted" || p.Name == "direct" {
 		return p, t.Errorf(key, "%q can't be the name of a provider", p.Name).WithHint("lower-case letters, digits, hyphen, underscore and dot; scripted and direct are taken")
 	}
 	m, ok := v.Value.(*ast.MappingNode)
@@ -98,16 +98,8 @@ func provider(t strictyaml.Text, v *ast.MappingValueNode, known Protocols) (Prov
 	return p, nil
 }
 
-// providerName reports whether a name can be used in settings.
-func providerName(s string) bool {
-	for i, c := range s {
-		plain := c >= 'a' && c <= 'z' || c >= '0' && c <= '9'
-		if !plain && (i == 0 || !strings.ContainsRune("-_.", c)) {
-			return false
-		}
-	}
-	return s != "" && len(s) <= maxName && s != "scripted" && s != "direct"
-}
+// providerName is what a provider may be called.
+var providerName = match.Lazy(`^[a-z0-9][a-z0-9._-]{0,63}$`)
 
 func (p *Provider) field(t strictyaml.Text, f *ast.MappingValueNode, known Protocols) (err error) {
 	key := f.Key.GetToken()
@@ -153,7 +145,7 @@ func parseReference(s string) (Reference, bool) {
 	switch {
 	case !ok || strings.TrimSpace(name) != name || name == "":
 		return Reference{}, false
-	case kind == "env" && variable(name), kind == "file", kind == "secret":
+	case kind == "env" && match.Variable.Match(name), kind == "file", kind == "secret":
 		return Reference{Kind: kind, Name: name}, true
 	}
 	return Reference{}, false
@@ -181,7 +173,7 @@ var ours = []string{"Host", "Connection", "Content-Length", "Content-Type", "Con
 func header(t strictyaml.Text, v *ast.MappingValueNode) (h Header, err error) {
 	name := v.Key.GetToken()
 	h = Header{Name: http.CanonicalHeaderKey(name.Value), Where: t.Where(v.Value.GetToken())}
-	if !fieldName(name.Value) || slices.Contains(ours, h.Name) {
+	if !fieldName.Match(name.Value) || slices.Contains(ours, h.Name) {
 		return h, t.Errorf(name, "%q is no header field that can be set", name.Value).WithHint("headers: {X-Team: search}")
 	}
 	s, err := scalar(t, v.Value)
@@ -205,15 +197,8 @@ func header(t strictyaml.Text, v *ast.MappingValueNode) (h Header, err error) {
 	return h, nil
 }
 
-// fieldName reports whether a name is a token of RFC 9110, section 5.6.2.
-func fieldName(s string) bool {
-	for _, c := range s {
-		if c > '~' || c <= ' ' || strings.ContainsRune(`"(),/:;<=>?@[\]{}`, c) {
-			return false
-		}
-	}
-	return s != ""
-}
+// fieldName is a token of RFC 9110, section 5.6.2.
+var fieldName = match.Lazy(`^[!#$%&'*+.^_|~0-9A-Za-z\x60-]+$`)
 
 // secretHeader reports whether a field of this name holds a secret by convention.
 func secretHeader(name string) bool {

@@ -67,7 +67,7 @@ func (r *reading) boundary(name string, f boundaryForm) (b policy.Boundary, err 
 	switch {
 	case slices.Contains(policy.BuiltinBoundaries, name):
 		return b, r.miss("the boundary "+name+" is built in", "give yours another name", in...)
-	case !boundaryName.Get().MatchString(name):
+	case !boundaryName.Match(name):
 		return b, r.miss(fmt.Sprintf("%q is no name for a boundary", name), "lower case letters, digits, . _ and -, at most 64", in...)
 	case !slices.Contains([]string{"", belay.BoundaryReadOnly, belay.BoundaryWorkspace}, f.Base):
 		return b, r.miss(fmt.Sprintf("base %q doesn't exist", f.Base), "read-only or workspace-write", append(in, "base")...)

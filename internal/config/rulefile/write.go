@@ -112,7 +112,7 @@ func scalar(s string) string {
 	case "true", "false", "null", "yes", "no", "on", "off", "y", "n":
 		return encoded(s)
 	}
-	if bare.Get().MatchString(s) {
+	if bare.Match(s) {
 		return s
 	}
 	return encoded(s)

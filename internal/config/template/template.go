@@ -119,12 +119,12 @@ type parser struct {
 
 func (p *parser) head() {
 	for field, v := range map[string]string{"name": p.t.Name, "domain": p.t.Domain, "kind": p.t.Kind} {
-		if len(v) > maxWord || !word.Get().MatchString(v) {
+		if len(v) > maxWord || !word.Match(v) {
 			p.Fail([]any{field}, "%s %q is not lower-case words joined by hyphens", field, v).WithHint("%s", "such as "+field+": code-review")
 			return
 		}
 	}
-	if !semver.Get().MatchString(p.t.Version) {
+	if !semver.Match(p.t.Version) {
 		p.Fail([]any{"version"}, "version %q is not three numbers with dots between them", p.t.Version).WithHint("version: 1.0.0")
 	}
 }
@@ -137,7 +137,7 @@ func (p *parser) variables(fields yaml.MapSlice) {
 	for _, item := range fields {
 		name, _ := item.Key.(string)
 		at := []any{"variables", name}
-		if !varName.Get().MatchString(name) || len(name) > maxWord {
+		if !varName.Match(name) || len(name) > maxWord {
 			p.Fail(at, "%v is no name of a variable", item.Key).WithHint("begin with a lower-case letter; then letters, digits and _")
 			return
 		}

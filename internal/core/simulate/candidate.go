@@ -127,10 +127,10 @@ func (d *draft) exactly(r policy.Request) bool {
 	}
 	for _, name := range []string{c.Line, c.Argv, c.Dir, c.Env, c.Boundary} {
 		switch value, given := args[name]; {
-		case name == "" || !given && !argument.Get().MatchString(name):
+		case name == "" || !given && !argument.Match(name):
 		case !given:
 			d.also += " && !has(args." + name + ")"
-		case !argument.Get().MatchString(name):
+		case !argument.Match(name):
 			return false
 		case d.on == "":
 			d.on = "args." + name
@@ -176,12 +176,12 @@ func draftOfCommand(tool string, c policy.Command, want policy.Decision) (policy
 		return policy.Rule{}, false
 	}
 	program := path.Base(c.Name)
-	if !programName.Get().MatchString(program) {
+	if !programName.Match(program) {
 		return policy.Rule{}, false
 	}
 	m := &policy.CommandMatch{Program: []string{program}, Class: []string{string(c.Class)}}
 	id := []string{string(want), program}
-	if len(c.Args) > 0 && word.Get().MatchString(c.Args[0]) {
+	if len(c.Args) > 0 && word.Match(c.Args[0]) {
 		m.Prefix = c.Args[:1:1]
 		id = append(id, c.Args[0])
 	}
@@ -248,7 +248,7 @@ func reasonOf(want policy.Decision, what string) string {
 func commandLine(c policy.Command) string {
 	words := make([]string, 0, len(c.Args)+1)
 	for _, w := range append([]string{c.Name}, c.Args...) {
-		if w == "" || !plain.Get().MatchString(w) {
+		if w == "" || !plain.Match(w) {
 			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
 		}
 		words = append(words, w)

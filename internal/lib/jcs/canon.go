@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // maxDepth is how many arrays and objects may stand inside each other.
@@ -113,7 +115,7 @@ func (p parser) path(at jsontext.Pointer) string {
 		switch kind, _ := p.StackIndex(level); {
 		case kind == '[':
 			b = fmt.Appendf(b, "[%s]", name)
-		case plainKey(name):
+		case plainKey.Match(name):
 			b = append(append(b, '.'), name...)
 		default:
 			b = fmt.Appendf(b, "[%q]", name)
@@ -122,11 +124,4 @@ func (p parser) path(at jsontext.Pointer) string {
 	return string(b)
 }
 
-func plainKey(k string) bool {
-	for _, r := range k {
-		if r != '_' && r != '-' && (r < '0' || r > '9') && (r < 'a' || r > 'z') && (r < 'A' || r > 'Z') {
-			return false
-		}
-	}
-	return k != "" && len(k) <= 64
-}
+var plainKey = match.Lazy(`^[A-Za-z0-9_-]{1,64}$`)

@@ -32,3 +32,9 @@ func Lazy(expression string) *Pattern { return &Pattern{expression: expression} 
 func (p *Pattern) Get() *regexp.Regexp {
 	return p.made.Get(func() *regexp.Regexp { return regexp.MustCompile(p.expression) })
 }
+
+// Match reports whether the expression is found in a text.
+func (p *Pattern) Match(s string) bool { return p.Get().MatchString(s) }
+
+// Variable is the name of a variable of an environment.
+var Variable = Lazy(`^[A-Za-z_][A-Za-z0-9_]*$`)

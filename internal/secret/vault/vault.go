@@ -28,6 +28,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/secret"
 )
 
@@ -41,7 +42,7 @@ const (
 // Bounds of what is kept.
 const (
 	MaxValue = 16 << 10 // bytes of a value
-	maxName  = 64       // bytes of a name
+	maxName  = 64       // bytes of a name, see secretName
 	maxFile  = 4 << 20
 )
 
@@ -76,16 +77,11 @@ type entry struct {
 // version of the content.
 const version = 1
 
+var secretName = match.Lazy(`^[A-Za-z0-9_][A-Za-z0-9_.-]{0,63}$`)
+
 // CheckName returns an error if a secret's name is invalid.
 func CheckName(name string) error {
-	for i, c := range name {
-		plain := c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || c == '_'
-		if !plain && (i == 0 || c != '-' && c != '.') {
-			name = ""
-			break
-		}
-	}
-	if name == "" || len(name) > maxName {
+	if !secretName.Match(name) {
 		return belay.Errorf(belay.CodeUsage, "a secret's name is at most %d letters, digits, hyphens, underscores and dots", maxName).WithHint("such as OPENAI_API_KEY")
 	}
 	return nil

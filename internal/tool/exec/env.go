@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/tool"
@@ -38,7 +39,7 @@ func sorted(vars map[string]string, dir string) []string {
 func environment(from []string, declared map[string]string, dir string) ([]string, error) {
 	vars := inherited(from, allowed)
 	for _, name := range slices.Sorted(maps.Keys(declared)) {
-		if !validName(name) || strings.IndexByte(declared[name], 0) >= 0 {
+		if !match.Variable.Match(name) || strings.IndexByte(declared[name], 0) >= 0 {
 			return nil, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "env: %q is not a variable that can be set", name)
 		}
 		if why := refused(name); why != "" {
@@ -57,15 +58,6 @@ func allowed(name string) bool {
 		return true
 	}
 	return strings.HasPrefix(name, "LC_")
-}
-
-func validName(name string) bool {
-	for i, c := range name {
-		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return false
-		}
-	}
-	return name != ""
 }
 
 // refused returns why a variable may not be set, or nothing.

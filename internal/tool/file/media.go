@@ -7,6 +7,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -24,7 +25,7 @@ var medias = map[string]string{
 func mediaOf(name, given string, content []byte) (string, error) {
 	if given != "" {
 		given = strings.ToLower(strings.TrimSpace(given))
-		if major, minor, ok := strings.Cut(given, "/"); !ok || !token(major) || !token(minor) || len(given) > 100 {
+		if !mediaType.Match(given) || len(given) > 100 {
 			return "", tool.Failf(tool.BadArguments, CodeBadMedia, "%.60q is not a media type", given).WithHint("text/markdown, application/json, image/png …, or leave it out")
 		}
 		return given, nil
@@ -38,12 +39,5 @@ func mediaOf(name, given string, content []byte) (string, error) {
 	return defaultBinary, nil
 }
 
-// token reports whether s is one of the words a media type is made of.
-func token(s string) bool {
-	for _, c := range s {
-		if (c < 'a' || c > 'z') && (c < '0' || c > '9') && !strings.ContainsRune("!#$&-^_.+", c) {
-			return false
-		}
-	}
-	return s != ""
-}
+// mediaType is one as RFC 6838 names it, in small letters.
+var mediaType = match.Lazy(`^[a-z0-9!#$&^_.+-]+/[a-z0-9!#$&^_.+-]+$`)

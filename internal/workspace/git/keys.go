@@ -97,7 +97,7 @@ var (
 // address reports whether a remote's address is reached by git's own means: no
 // helper program is named by it, and nothing in it is taken for an option.
 func address(url string) bool {
-	if strings.HasPrefix(url, "-") || helper.Get().MatchString(url) {
+	if strings.HasPrefix(url, "-") || helper.Match(url) {
 		return false
 	}
 	m := scheme.Get().FindStringSubmatch(url)
