@@ -29,26 +29,21 @@ func (e Env) Abs(path string) string {
 }
 
 // ConfigDir is the person's folder of settings, or empty.
-func (e Env) ConfigDir() string {
-	if dir := e.Get("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+func (e Env) ConfigDir() string { return e.own("XDG_CONFIG_HOME", ".config") }
+
+// CacheDir is the program's folder for what can be made anew, or empty.
+func (e Env) CacheDir() string { return e.own("XDG_CACHE_HOME", ".cache") }
+
+// own is the program's folder of a kind: where a variable says, else below the home
+// directory; a relative path says nothing.
+func (e Env) own(variable, below string) string {
+	if dir := e.Get(variable); filepath.IsAbs(dir) {
 		return filepath.Join(dir, "belay")
 	}
 	if home := e.Get("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".config", "belay")
+		return filepath.Join(home, below, "belay")
 	}
 	return ""
-}
-
-// CacheDir is the program's folder for what can be made anew, or empty.
-func (e Env) CacheDir() string {
-	base := e.Get("XDG_CACHE_HOME")
-	if home := e.Get("HOME"); base == "" && home != "" {
-		base = filepath.Join(home, ".cache")
-	}
-	if !filepath.IsAbs(base) {
-		return ""
-	}
-	return filepath.Join(base, "belay")
 }
 
 // StoreDir is the store's directory, which need not exist: the one that is named,
@@ -57,11 +52,8 @@ func (e Env) StoreDir(named string) (string, error) {
 	if named != "" {
 		return e.Abs(named), nil
 	}
-	if dir := e.Get("XDG_STATE_HOME"); filepath.IsAbs(dir) {
-		return filepath.Join(dir, "belay"), nil
-	}
-	if home := e.Get("HOME"); filepath.IsAbs(home) {
-		return filepath.Join(home, ".local", "state", "belay"), nil
+	if dir := e.own("XDG_STATE_HOME", filepath.Join(".local", "state")); dir != "" {
+		return dir, nil
 	}
 	return "", belay.Errorf(belay.CodeUsage, "there is no home directory to keep sessions in").At("HOME").WithHint("--store DIR")
 }

@@ -185,13 +185,6 @@ func (e Called) Check(_ context.Context, s *Seen) []string {
 			n++
 		}
 	}
-	if e.Times == nil && n > 0 || e.Times != nil && n == *e.Times {
-		return nil
-	}
-	want := "at least once"
-	if e.Times != nil {
-		want = times(*e.Times)
-	}
 	what := "a call of " + e.Tool
 	if len(e.Args) > 0 {
 		b, _ := json.Marshal(e.Args)
@@ -200,7 +193,19 @@ func (e Called) Check(_ context.Context, s *Seen) []string {
 	if e.Good != nil {
 		what += map[bool]string{true: " that went well", false: " that didn't go well"}[*e.Good]
 	}
-	return []string{fmt.Sprintf("%s: expected %s, got %s; the calls:\n%s", what, want, times(n), s.callList())}
+	return s.counted(what, e.Times, n)
+}
+
+// counted compares how many calls there were; nil is at least one.
+func (s *Seen) counted(what string, want *int, n int) []string {
+	if want == nil && n > 0 || want != nil && n == *want {
+		return nil
+	}
+	expected := "at least once"
+	if want != nil {
+		expected = times(*want)
+	}
+	return []string{fmt.Sprintf("%s: expected %s, got %s; the calls:\n%s", what, expected, times(n), s.callList())}
 }
 
 func times(n int) string {
@@ -259,9 +264,6 @@ func (e FailedCall) Check(_ context.Context, s *Seen) []string {
 			break
 		}
 	}
-	if e.Times == nil && n > 0 || e.Times != nil && n == *e.Times {
-		return nil
-	}
 	what := "a failed call of " + e.Tool
 	if e.Code != "" {
 		what += ", code " + e.Code
@@ -272,11 +274,7 @@ func (e FailedCall) Check(_ context.Context, s *Seen) []string {
 	if e.Message != "" {
 		what += fmt.Sprintf(", with %q in its message", e.Message)
 	}
-	want := "at least once"
-	if e.Times != nil {
-		want = times(*e.Times)
-	}
-	return []string{fmt.Sprintf("%s: expected %s, got %s; the calls:\n%s", what, want, times(n), s.callList())}
+	return s.counted(what, e.Times, n)
 }
 
 // CallResult is what the model must have read of a call that went well.

@@ -1,11 +1,14 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -39,36 +42,36 @@ type part struct {
 // all means every argument.
 const all = "*"
 
+// placeholder is an argument in its place, a brace that is doubled, or one that is
+// a mistake.
+var placeholder = match.Lazy(`\{\{|\}\}|\{([^{} ]+)\}|[{}]`)
+
 // parseText reads "a {b} c"; {{ and }} are the characters themselves.
 func parseText(s string) (Text, error) {
 	var out Text
-	var lit strings.Builder
+	text, from := "", 0
 	flush := func() {
-		if lit.Len() > 0 {
-			out = append(out, part{text: lit.String()})
-			lit.Reset()
+		if text != "" {
+			out = append(out, part{text: text})
+			text = ""
 		}
 	}
-	for len(s) > 0 {
-		switch {
-		case strings.HasPrefix(s, "{{"), strings.HasPrefix(s, "}}"):
-			lit.WriteByte(s[0])
-			s = s[2:]
-		case s[0] == '}':
-			return nil, fmt.Errorf("a } without a { before it; }} is the character")
-		case s[0] == '{':
-			name, rest, ok := strings.Cut(s[1:], "}")
-			if !ok || name == "" || strings.ContainsAny(name, "{ ") {
-				return nil, fmt.Errorf("a { that begins no {argument}; {{ is the character")
-			}
+	for _, m := range placeholder.Get().FindAllStringSubmatchIndex(s, -1) {
+		text += s[from:m[0]]
+		from = m[1]
+		switch found := s[m[0]:m[1]]; {
+		case m[2] >= 0:
 			flush()
-			out = append(out, part{arg: name})
-			s = rest
+			out = append(out, part{arg: s[m[2]:m[3]]})
+		case found == "}":
+			return nil, errors.New("a } without a { before it; }} is the character")
+		case found == "{":
+			return nil, errors.New("a { that begins no {argument}; {{ is the character")
 		default:
-			lit.WriteByte(s[0])
-			s = s[1:]
+			text += found[:1]
 		}
 	}
+	text += s[from:]
 	flush()
 	return out, nil
 }
@@ -96,16 +99,21 @@ func (t Text) literal() (string, bool) {
 
 // Values are the arguments of a call.
 type Values struct {
-	raw    []byte
-	values map[string][]string
-	list   map[string]bool
-	truth  map[string]bool
+	raw   []byte
+	given map[string]value
+}
+
+// value is an argument: its text, or that of each item of a list.
+type value struct {
+	items []string // nil: it is an object, or a list of some
+	list  bool
+	truth bool
 }
 
 // ReadValues reads arguments that were checked against the schema.
 func ReadValues(raw []byte) (Values, error) {
-	v := Values{raw: raw, values: map[string][]string{}, list: map[string]bool{}, truth: map[string]bool{}}
-	dec := json.NewDecoder(strings.NewReader(string(raw)))
+	v := Values{raw: raw, given: map[string]value{}}
+	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	var in map[string]any
 	if err := dec.Decode(&in); err != nil {
@@ -116,19 +124,16 @@ func ReadValues(raw []byte) (Values, error) {
 		if !isList {
 			list = []any{x}
 		}
-		v.list[name], v.truth[name] = isList, x != false && x != nil
+		one := value{items: []string{}, list: isList, truth: x != false && x != nil}
 		for _, item := range list {
 			s, ok := textOf(item)
-			if !ok {
-				continue // an object: only {*} can hold it
+			if !ok { // an object: only {*} can hold it
+				one.items = nil
+				break
 			}
-			v.values[name] = append(v.values[name], s)
+			one.items = append(one.items, s)
 		}
-		if len(v.values[name]) != len(list) {
-			delete(v.values, name)
-		} else if isList && len(list) == 0 {
-			v.values[name] = []string{}
-		}
+		v.given[name] = one
 	}
 	return v, nil
 }
@@ -147,7 +152,7 @@ func textOf(x any) (string, bool) {
 
 // has reports whether an argument was given.
 func (v Values) has(name string) bool {
-	_, ok := v.list[name]
+	_, ok := v.given[name]
 	return ok || name == all
 }
 
@@ -166,7 +171,7 @@ func (t Template) Expand(v Values, dash []string) ([]string, error) {
 }
 
 func (e element) expand(v Values, dash []string) ([]string, error) {
-	if e.when != "" && !v.truth[e.when] {
+	if e.when != "" && !v.given[e.when].truth {
 		return nil, nil
 	}
 	times, list := 1, ""
@@ -174,8 +179,8 @@ func (e element) expand(v Values, dash []string) ([]string, error) {
 		if !v.has(name) {
 			return nil, nil
 		}
-		if v.list[name] {
-			times, list = len(v.values[name]), name
+		if v.given[name].list {
+			times, list = len(v.given[name].items), name
 		}
 	}
 	var out []string
@@ -222,12 +227,12 @@ func (t Text) fill(v Values, list string, i int) (string, error) {
 		case p.arg == all:
 			b.Write(v.raw)
 		case p.arg == list:
-			b.WriteString(v.values[list][i])
+			b.WriteString(v.given[list].items[i])
 		default:
-			if v.has(p.arg) && v.values[p.arg] == nil {
+			if v.has(p.arg) && v.given[p.arg].items == nil {
 				return "", tool.Failf(tool.BadArguments, CodeNotText, "argument %q is neither text nor a number", p.arg)
 			}
-			b.WriteString(strings.Join(v.values[p.arg], "\n"))
+			b.WriteString(strings.Join(v.given[p.arg].items, "\n"))
 		}
 	}
 	return b.String(), nil

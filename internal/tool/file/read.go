@@ -3,6 +3,7 @@
 package file
 
 import (
+	"bufio"
 	"bytes"
 	"context"
 	"crypto/sha256"
@@ -131,30 +132,26 @@ func (w *window) scan(ctx context.Context, f io.Reader, p *place) error {
 	if room == 1 { // it is empty, or a file of the system without a known size
 		room = binaryBytes
 	}
-	buf := make([]byte, room)
-	for {
+	if w.hash != nil {
+		f = io.TeeReader(f, w.hash)
+	}
+	in := bufio.NewReaderSize(f, int(room))
+	if head, _ := in.Peek(int(min(room, binaryBytes))); bytes.IndexByte(head, 0) >= 0 { // an error comes again
+		return p.binary(head)
+	}
+	for !w.ended && (w.hash != nil || !w.full && (w.limit == 0 || w.line < w.first+w.limit-1)) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		n, err := f.Read(buf)
-		b := buf[:n]
-		if w.total == 0 && bytes.IndexByte(b[:min(n, binaryBytes)], 0) >= 0 {
-			return p.binary(b)
-		}
-		w.total += int64(n)
-		if w.hash != nil {
-			w.hash.Write(b)
-		}
-		w.take(b)
-		if err == io.EOF {
+		seg, err := in.ReadSlice('\n') // a line, or a piece of a long one
+		switch {
+		case err == io.EOF:
 			w.ended = true
-			break
-		}
-		if err != nil {
+		case err != nil && err != bufio.ErrBufferFull:
 			return err
 		}
-		if w.hash == nil && (w.full || w.limit > 0 && w.line >= w.first+w.limit-1) {
-			break
+		if len(seg) > 0 {
+			w.take(seg, err == nil)
 		}
 	}
 	if w.tail && !w.full && w.wants(w.line+1) {
@@ -170,22 +167,15 @@ func (w *window) wants(line int) bool {
 	return line >= w.first && (w.limit == 0 || line < w.first+w.limit)
 }
 
-// take adds what is wanted of b to out, and counts lines.
-func (w *window) take(b []byte) {
-	for len(b) > 0 {
-		seg, newline := b, false
-		if i := bytes.IndexByte(b, '\n'); i >= 0 {
-			seg, newline = b[:i+1], true
-		}
-		b = b[len(seg):]
-		if !w.full && w.wants(w.line+1) {
-			w.add(seg, newline)
-		}
-		w.tail = !newline
-		if newline {
-			w.line++
-			w.start = len(w.out)
-		}
+// take adds a piece of the next line if it is wanted, and counts lines.
+func (w *window) take(seg []byte, newline bool) {
+	w.total += int64(len(seg))
+	if !w.full && w.wants(w.line+1) {
+		w.add(seg, newline)
+	}
+	if w.tail = !newline; newline {
+		w.line++
+		w.start = len(w.out)
 	}
 }
 

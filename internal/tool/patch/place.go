@@ -41,10 +41,6 @@ func (p *placer) place(n int) {
 		p.insert(n)
 		return
 	}
-	if at := h.Start - 1 + p.shift; h.Start > 0 && at >= 0 && at+len(want) <= len(p.text.lines) && p.stands(want, at, exact) {
-		p.found(n, at, 0, 0, exact)
-		return
-	}
 	lead, trail := h.context()
 	for _, try := range [...]struct{ how, fuzz int }{{exact, 0}, {loose, 0}, {exact, 1}, {loose, 1}, {exact, 2}, {loose, 2}} {
 		top, bottom := min(lead, try.fuzz), min(trail, try.fuzz)
