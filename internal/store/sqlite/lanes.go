@@ -53,18 +53,12 @@ func (in *inbox) lanes(ctx context.Context, query string, args ...any) (lanes []
 // LoadState reads the cached state of a stream. It is a cache: a row that
 // isn't what was written is as good as none.
 func (in *inbox) LoadState(ctx context.Context, name belay.StreamID, version string) (*store.State, error) {
-	var found *store.State
-	err := in.query(ctx, "SELECT t.seq, t.version, t.data, t.sum FROM streams s JOIN states t ON t.stream=s.id WHERE s.name=? AND t.version=?",
-		[]any{string(name), version}, func(rows *sql.Rows) error {
-			var st store.State
-			var sum int64
-			if err := rows.Scan(&st.Seq, &st.Version, &st.Data, &sum); err != nil {
-				return err
-			}
-			if layout.StateSum(name, &st) == sum {
-				found = &st
-			}
-			return nil
-		})
-	return found, err
+	var st store.State
+	var sum int64
+	found, err := in.one(ctx, "SELECT t.seq, t.version, t.data, t.sum FROM streams s JOIN states t ON t.stream=s.id WHERE s.name=? AND t.version=?",
+		[]any{string(name), version}, &st.Seq, &st.Version, &st.Data, &sum)
+	if err != nil || !found || layout.StateSum(name, &st) != sum {
+		return nil, err
+	}
+	return &st, nil
 }

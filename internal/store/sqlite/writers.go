@@ -14,19 +14,15 @@ const writersQuery = "SELECT w.session, w.path, o.owner, o.host, o.pid, o.start,
 	"FROM writers w JOIN owners o ON o.key=w.session AND o.epoch=w.epoch WHERE o.owner<>'' ORDER BY w.session"
 
 type writerRow struct {
-	session belay.SessionID
-	path    string
-	owner   ownerRow
+	store.Writer
+	owner ownerRow
 }
 
 func (r *writerRow) scan(rows *sql.Rows) error {
-	return rows.Scan(append([]any{&r.session, &r.path}, r.owner.into()...)...)
-}
-
-func (r *writerRow) writer() store.Writer {
-	o := r.owner.o
-	o.Since = store.FromMicros(r.owner.since)
-	return store.Writer{Session: r.session, Path: r.path, Owner: o}
+	err := rows.Scan(append([]any{&r.Session, &r.Path}, r.owner.into()...)...)
+	r.Owner = r.owner.o
+	r.Owner.Since = store.FromMicros(r.owner.since)
+	return err
 }
 
 type claimWriterOp struct {
@@ -64,8 +60,8 @@ func (c *claimWriterOp) look(w *writer) error {
 	return w.each(writersQuery, nil, func(rows *sql.Rows) error {
 		var r writerRow
 		err := r.scan(rows)
-		if err == nil && r.session != c.session && store.Overlap(r.path, c.path) && r.owner.live(w.now(), w.db.o.Alive) {
-			err = refusal{&store.WriterError{Writer: r.writer()}}
+		if err == nil && r.Session != c.session && store.Overlap(r.Path, c.path) && r.owner.live(w.now(), w.db.o.Alive) {
+			err = refusal{&store.WriterError{Writer: r.Writer}}
 		}
 		return err
 	})
@@ -87,8 +83,8 @@ func (own *owners) Writers(ctx context.Context, path string) (found []store.Writ
 		if err := r.scan(rows); err != nil {
 			return err
 		}
-		if store.Overlap(r.path, path) && r.owner.live(own.o.Now(), own.o.Alive) {
-			found = append(found, r.writer())
+		if store.Overlap(r.Path, path) && r.owner.live(own.o.Now(), own.o.Alive) {
+			found = append(found, r.Writer)
 		}
 		return nil
 	})

@@ -199,9 +199,8 @@ func (b *backup) describe(ctx context.Context) (err error) {
 		return err
 	}
 	b.m.Heads = Part{belay.DigestOf(b.heads.Bytes()), int64(b.heads.Len())}
-	return layout.EachContent(ctx, b.blobDir(), func(_ [32]byte, path string, info fs.FileInfo) error {
-		member := blobsMember + filepath.Base(filepath.Dir(path)) + "/" + filepath.Base(path)
-		b.blobs = append(b.blobs, blobFile{path, member, info.Size()})
+	return layout.EachContent(ctx, b.blobDir(), func(d [32]byte, path string, info fs.FileInfo) error {
+		b.blobs = append(b.blobs, blobFile{path, store.DigestFrom(d[:]), info.Size()})
 		b.m.Files++
 		b.m.Bytes += info.Size()
 		return nil
@@ -238,8 +237,7 @@ func (b *backup) write(ctx context.Context, w io.Writer) error {
 		return err
 	}
 	for _, f := range b.blobs {
-		name := filepath.Base(filepath.Dir(f.path)) + filepath.Base(f.path)
-		if err := b.copied(ctx, out, f.member, f.path, f.size, belay.Digest("sha256:"+name)); err != nil {
+		if err := b.copied(ctx, out, filepath.ToSlash(layout.ContentFile(blobsMember, f.digest)), f.path, f.size, f.digest); err != nil {
 			return err
 		}
 	}
@@ -287,6 +285,7 @@ func outside(path string, err error) error {
 }
 
 type blobFile struct {
-	path, member string
-	size         int64
+	path   string
+	digest belay.Digest
+	size   int64
 }
