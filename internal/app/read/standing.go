@@ -96,9 +96,13 @@ func (v *Reads) put(ctx context.Context, id belay.SessionID, data []byte) error 
 	if err != nil {
 		return err
 	}
-	err = v.Store.SaveView(ctx, standings, from, 1, map[string][]byte{standingKey(id): data})
-	if errors.Is(err, store.ErrConflict) { // another one has just made the view
-		err = nil
+	return saved(v.Store.SaveView(ctx, standings, from, 1, map[string][]byte{standingKey(id): data}))
+}
+
+// saved takes no offence that another process has just made the view, or dropped it.
+func saved(err error) error {
+	if errors.Is(err, store.ErrConflict) {
+		return nil
 	}
 	return err
 }
@@ -110,8 +114,5 @@ func Forget(ctx context.Context, st store.Store) error {
 	if err != nil || at == 0 {
 		return err
 	}
-	if err = st.SaveView(ctx, standings, at, 0, nil); errors.Is(err, store.ErrConflict) {
-		err = nil // another process has dropped them
-	}
-	return err
+	return saved(st.SaveView(ctx, standings, at, 0, nil))
 }

@@ -236,19 +236,18 @@ func (r *Reader) Follow(ctx context.Context, give func([]Message) error) error {
 			err = give(ms)
 			beat.Reset(r.hub.o.Heartbeat)
 		}
-		if err != nil || state == over {
+		switch {
+		case err != nil || state == over:
 			return err
-		}
-		if state == atEnd && !given {
-			err = give(nil)
-		}
-		if err != nil {
-			return err
-		}
-		if state == atEnd {
-			err = r.wait(ctx, beat, len(ms) > 0, give)
-		} else {
+		case state != atEnd:
 			err = ctx.Err()
+		default:
+			if !given {
+				err = give(nil)
+			}
+			if err == nil {
+				err = r.wait(ctx, beat, len(ms) > 0, give)
+			}
 		}
 		if err != nil {
 			return err

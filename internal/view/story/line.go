@@ -26,15 +26,8 @@ func about(e event.Envelope) string {
 	case event.SessionUpdated:
 		return join(" ", short(string(ids.Session)), when(short(string(p.Turn)), "gives %s"))
 	}
-	for _, id := range []string{
-		string(ids.Action), string(ids.Process), string(ids.Call), string(ids.Step), string(ids.Turn), string(ids.Run),
-		string(ids.Task), string(ids.Subagent), string(ids.Item), string(ids.Job), string(ids.Thread), string(ids.Session),
-	} {
-		if id != "" {
-			return short(id)
-		}
-	}
-	return ""
+	return short(cmp.Or(string(ids.Action), string(ids.Process), string(ids.Call), string(ids.Step), string(ids.Turn), string(ids.Run),
+		string(ids.Task), string(ids.Subagent), string(ids.Item), string(ids.Job), string(ids.Thread), string(ids.Session)))
 }
 
 // says is what a fact says, in a few words.
