@@ -236,14 +236,10 @@ func (t *evaluation) addMatch(c *rule) {
 	t.hits = append(t.hits, Hit{Rule: c.name, Tier: cmp.Or(c.Tier, TierDefault), Priority: c.Priority, Decision: c.Verdict})
 	switch {
 	case c.Verdict == Deny:
-		if t.deny == nil {
-			t.deny = c
-		}
+		t.deny = cmp.Or(t.deny, c)
 		return
 	case c.Firm && c.Verdict == Ask:
-		if t.firm == nil {
-			t.firm = c
-		}
+		t.firm = cmp.Or(t.firm, c)
 		return
 	}
 	v := &t.tiers[c.tier]

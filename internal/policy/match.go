@@ -72,36 +72,23 @@ func (c *rule) standing(r *Request, sub *subject) string {
 }
 
 func (c *rule) flows(sub *subject) bool {
-	for _, w := range c.Flow {
-		if w == "egress" && sub.egress || w == "secret" && sub.secret || w == "protected" && sub.guards != "" || w == secretFile && sub.keys != "" {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.Flow, func(w string) bool {
+		return w == "egress" && sub.egress || w == "secret" && sub.secret || w == "protected" && sub.guards != "" || w == secretFile && sub.keys != ""
+	})
 }
 
 func (c *rule) taints(taint []Taint) bool {
-	for _, w := range c.Taint {
+	return slices.ContainsFunc(c.Taint, func(w string) bool {
 		switch w {
 		case "none":
-			if len(taint) == 0 {
-				return true
-			}
+			return len(taint) == 0
 		case "any":
-			if tainted(taint) {
-				return true
-			}
+			return tainted(taint)
 		case "secret":
-			if mayLeakSecret(taint) {
-				return true
-			}
-		default:
-			if slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == w }) {
-				return true
-			}
+			return mayLeakSecret(taint)
 		}
-	}
-	return false
+		return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == w })
+	})
 }
 
 // runs holds a simple command against the rule's.

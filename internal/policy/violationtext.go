@@ -105,7 +105,7 @@ type fileLine struct {
 }
 
 func (f *fileLine) says(texts []string) bool {
-	return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(f.low, text) })
+	return saysAny(f.low, texts)
 }
 
 func (f *fileLine) told() (op, target string, ok bool) {

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"unicode"
 
@@ -192,13 +193,8 @@ var systemDirs = [...]string{"/bin", "/usr/bin", "/usr/local/bin", "/sbin", "/us
 // known is the name to look a program up by. Not ok is a program that lies
 // elsewhere: nothing is known of it but the place.
 func (s *start) known() (string, bool) {
-	if !strings.Contains(s.name, "/") {
-		return s.name, true
-	}
-	for _, d := range systemDirs {
-		if path.Dir(s.name) == d {
-			return path.Base(s.name), true
-		}
+	if !strings.Contains(s.name, "/") || slices.Contains(systemDirs[:], path.Dir(s.name)) {
+		return path.Base(s.name), true
 	}
 	s.runsFile(literal(s.name))
 	return "", false

@@ -2,6 +2,7 @@ package shell
 
 import (
 	"path"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -24,15 +25,10 @@ var (
 )
 
 func listed(list []string, name string) bool {
-	for _, v := range list {
-		if v == name {
-			return true
-		}
-		if p, ok := strings.CutSuffix(v, "*"); ok && strings.HasPrefix(name, p) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(list, func(v string) bool {
+		begin, open := strings.CutSuffix(v, "*")
+		return v == name || open && strings.HasPrefix(name, begin)
+	})
 }
 
 // assignment judges name=value; seen says that a program gets it.

@@ -51,12 +51,9 @@ func (g *Glob) Below(folder string) bool {
 
 // Hidden reports whether the pattern asks for names that begin with a dot.
 func (g *Glob) Hidden() bool {
-	for _, one := range g.any {
-		if strings.HasPrefix(one.text, ".") || strings.Contains(one.text, "/.") {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(g.any, func(one pathPattern) bool {
+		return strings.HasPrefix(one.text, ".") || strings.Contains(one.text, "/.")
+	})
 }
 
 var errBraces = errors.New("braces have too many alternatives")
