@@ -12,7 +12,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 	"time"
 	"unicode/utf8"
 
@@ -261,9 +260,6 @@ type Field struct {
 // Fields returns the fields of a struct, those of embedded structs too. A field
 // that isn't omitted when it is empty is required.
 func Fields(t reflect.Type) []Field {
-	if known, ok := knownFields.Load(t); ok {
-		return known.([]Field)
-	}
 	var out []Field
 	for i := range t.NumField() {
 		f := t.Field(i)
@@ -276,12 +272,8 @@ func Fields(t reflect.Type) []Field {
 			out = append(out, Field{name, f.Type, !strings.Contains(rest, "omit")})
 		}
 	}
-	knownFields.Store(t, out)
 	return out
 }
-
-// knownFields are those of the structs that were asked for: by reflect.Type a []Field.
-var knownFields sync.Map
 
 func fieldsText(fields []Field) string {
 	if len(fields) == 0 {

@@ -77,40 +77,16 @@ func (m *Providers) Known(w *config.Workspace, s belay.Settings) (catalog.Model,
 	if err != nil {
 		return catalog.Model{}, false
 	}
-	return m.entry(modelRef{s.Provider, base.Hostname(), s.Model})
+	return m.entry(s.Provider, base.Hostname(), s.Model)
 }
 
-// modelRef is a model at a host, by the names that a person gave provider and model.
-type modelRef struct{ provider, host, model string }
-
-// entryOf is what the catalogue has of a model.
-type entryOf struct {
-	model catalog.Model
-	ok    bool
-}
-
-// maxEntries bounds the models that are remembered.
-const maxEntries = 256
-
-// entry looks a model up in the catalogue, once: each request and each answer
-// asks, and the catalogue stays what it is until it is read again.
-func (m *Providers) entry(s modelRef) (catalog.Model, bool) {
-	cat := m.catalog()
-	if cat == nil {
-		return catalog.Model{}, false
+// entry is what the catalogue has of a model at a host, by the names that a person gave
+// provider and model.
+func (m *Providers) entry(provider, host, name string) (catalog.Model, bool) {
+	if cat := m.catalog(); cat != nil {
+		return cat.Lookup(name, catalog.Servers(provider, host)...)
 	}
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	e, found := m.entries[s]
-	if !found {
-		if m.entries == nil || len(m.entries) >= maxEntries {
-			m.entries = map[modelRef]entryOf{}
-		}
-		if e.model, e.ok = cat.Lookup(s.model, catalog.Servers(s.provider, s.host)...); m.cat == cat { // it wasn't read again meanwhile
-			m.entries[s] = e
-		}
-	}
-	return e.model, e.ok
+	return catalog.Model{}, false
 }
 
 // catalog is the catalogue, read once; nil: it can't be read.

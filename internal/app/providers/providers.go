@@ -42,14 +42,13 @@ type Providers struct {
 	gateway  *wire.Gateway
 	cat      *catalog.Catalog
 	looked   bool // for the catalogue
-	entries  map[modelRef]entryOf
 }
 
 // Forget lets everything be made and read again.
 func (m *Providers) Forget() {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.made, m.entries, m.cat, m.looked = nil, nil, nil, false
+	m.made, m.cat, m.looked = nil, nil, false
 }
 
 // Provider is the client that serves the model of some settings, by what a workspace calls
@@ -141,7 +140,7 @@ func (c able) or(x catalog.Ability, known func(string) bool) func(string) bool {
 // catalogue that can't be read is empty; belay models list reports the error.
 func (m *Providers) able(provider string, base *url.URL) able {
 	return func(name string, x catalog.Ability) bool {
-		known, ok := m.entry(modelRef{provider, base.Hostname(), name})
+		known, ok := m.entry(provider, base.Hostname(), name)
 		return ok && known.Can(x)
 	}
 }

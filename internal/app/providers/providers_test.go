@@ -6,7 +6,6 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -20,33 +19,18 @@ import (
 	"github.com/belay-run/belay/internal/secret"
 )
 
-// TestAModelIsLookedUpOnce: each request and each answer asks the catalogue, so
-// what it said is kept, for this name of the model at this host alone.
-func TestAModelIsLookedUpOnce(t *testing.T) {
+// TestAModelHasThePricesOfItsServer: the same name at another host has none.
+func TestAModelHasThePricesOfItsServer(t *testing.T) {
 	cat, err := catalog.New()
 	if err != nil {
 		t.Fatal(err)
 	}
 	m := &Providers{cat: cat, looked: true}
-	here, there := modelRef{"openai", "api.openai.com", "gpt-5-2025-08-07"}, modelRef{"openai", "elsewhere.example", "gpt-5-2025-08-07"}
-	for range 2 {
-		got, ok := m.entry(here)
-		if !ok || got.Prices == nil {
-			t.Errorf("%+v: %+v, %t", here, got, ok)
-		}
-		if got, ok := m.entry(there); !ok || got.Prices != nil {
-			t.Errorf("%+v has prices of another server: %+v, %t", there, got, ok)
-		}
+	if got, ok := m.entry("openai", "api.openai.com", "gpt-5-2025-08-07"); !ok || got.Prices == nil {
+		t.Errorf("at its own server: %+v, %t", got, ok)
 	}
-	m.cat = &catalog.Catalog{} // whoever looks finds nothing
-	if _, ok := m.entry(here); !ok {
-		t.Error("it was looked up again")
-	}
-	for i := range 3 * maxEntries {
-		m.entry(modelRef{"openai", "api.openai.com", strconv.Itoa(i)})
-	}
-	if n := len(m.entries); n > maxEntries {
-		t.Errorf("%d models are remembered", n)
+	if got, ok := m.entry("openai", "elsewhere.example", "gpt-5-2025-08-07"); !ok || got.Prices != nil {
+		t.Errorf("it has prices of another server: %+v, %t", got, ok)
 	}
 }
 
