@@ -161,8 +161,7 @@ func (s *Server) attachment(r *http.Request) (*attachment, error) {
 	if err != nil {
 		return nil, err
 	}
-	p, _ := auth.From(r.Context())
-	t, err := s.tenant(r.Context(), p.Tenant)
+	t, p, err := s.caller(r)
 	if err != nil {
 		return nil, err
 	}

@@ -60,7 +60,6 @@ func codeOf(err error) belay.Code {
 
 // call makes a call of a request.
 func (s *Server) call(w http.ResponseWriter, r *http.Request, c *app.Command, change func([]byte) ([]byte, error)) (*app.Call, []byte, error) {
-	p, _ := auth.From(r.Context())
 	key := r.Header.Get("Idempotency-Key")
 	if len(key) > maxKeyBytes || len(r.Header.Values("Idempotency-Key")) > 1 {
 		return nil, nil, input.At("header Idempotency-Key", belay.Errorf(belay.CodeBadCommand, "the key must be one of at most %d bytes", maxKeyBytes).WithHint("send one header, with a key such as a UUID"))
@@ -79,7 +78,7 @@ func (s *Server) call(w http.ResponseWriter, r *http.Request, c *app.Command, ch
 			return nil, nil, err
 		}
 	}
-	t, err := s.tenant(r.Context(), p.Tenant)
+	t, p, err := s.caller(r)
 	if err != nil {
 		return nil, nil, err
 	}

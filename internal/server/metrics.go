@@ -102,8 +102,7 @@ func label(pairs ...string) labels {
 // showMetrics writes the figures in Prometheus' text format: of the whole server
 // for an owner of the default tenant, of the own tenant for everybody else.
 func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
-	p, _ := auth.From(r.Context())
-	t, err := s.tenant(r.Context(), p.Tenant)
+	t, p, err := s.caller(r)
 	if err == nil {
 		err = s.metrics.count(r, t)
 	}

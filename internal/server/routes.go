@@ -125,8 +125,7 @@ func (p *statusOnly) Write(b []byte) (int, error) { return len(b), nil }
 // reads hands a request to the n-th of its tenant's reads.
 func (s *Server) reads(n int) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p, _ := auth.From(r.Context())
-		t, err := s.tenant(r.Context(), p.Tenant)
+		t, _, err := s.caller(r)
 		if err != nil {
 			input.WriteProblem(w, r, err)
 			return
@@ -155,8 +154,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 // read answers a row of the table of reads.
 func (s *Server) read(row app.Read) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		p, _ := auth.From(r.Context())
-		t, err := s.tenant(r.Context(), p.Tenant)
+		t, p, err := s.caller(r)
 		var out any
 		if err == nil {
 			out, err = row.Do(r.Context(), &app.Call{Runtime: t.Runtime, By: p, Remote: true}, read.QueryOf(r))

@@ -82,6 +82,13 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	return t, nil
 }
 
+// caller is the account that sent a request, and its tenant.
+func (s *Server) caller(r *http.Request) (*tenant, auth.Principal, error) {
+	p, _ := auth.From(r.Context())
+	t, err := s.tenant(r.Context(), p.Tenant)
+	return t, p, err
+}
+
 // viewsAgain is how long a view isn't followed after the store has refused;
 // reads bring it up meanwhile.
 const viewsAgain = 5 * time.Second

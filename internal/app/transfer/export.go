@@ -27,12 +27,12 @@ const (
 
 // Export is an export that knows everything it needs.
 type Export struct {
-	Write   func(context.Context, io.Writer) error
-	Facts   int64
-	Content int   // pieces
-	Waiting int64 // commands that no fact answers yet
-	Missing int   // content that is kept no more
-	Expired int   // outputs that expired, according to facts
+	Write   func(context.Context, io.Writer) error `json:"-"`
+	Facts   int64                                  `json:"facts,omitempty"`
+	Content int                                    `json:"content,omitempty"` // pieces
+	Waiting int64                                  `json:"waiting,omitempty"` // commands that no fact answers yet
+	Missing int                                    `json:"missing,omitempty"` // content that is kept no more
+	Expired int                                    `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
 // Prepare makes an export of a session ready to be written.

@@ -29,11 +29,7 @@ type exported struct {
 	Format  string          `json:"format"`
 	File    string          `json:"file"`
 	Size    int64           `json:"size"`
-	Facts   int64           `json:"facts,omitempty"`
-	Content int             `json:"content,omitempty"` // pieces
-	Waiting int64           `json:"waiting,omitempty"` // commands that no fact answers yet
-	Missing int             `json:"missing,omitempty"` // content that is kept no more
-	Expired int             `json:"expired,omitempty"` // outputs that expired, according to facts
+	*transfer.Export
 }
 
 func (c *ExportCmd) Run(ctx context.Context, a *command.Program) (int, error) {
@@ -76,7 +72,7 @@ func (c *ExportCmd) write(ctx context.Context, a *command.Program, id belay.Sess
 	if err != nil {
 		return err
 	}
-	printExported(&a.Env, exported{id, c.Format, path, n.n, x.Facts, x.Content, x.Waiting, x.Missing, x.Expired})
+	printExported(&a.Env, exported{id, c.Format, path, n.n, x})
 	return nil
 }
 

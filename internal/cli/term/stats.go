@@ -64,23 +64,24 @@ func PrintStats(e *Env, s story.Stats) (int, error) {
 		row("recursion incidents", "not applicable: no agent starts another")
 		row("context efficiency", "unavailable: nothing counts the context that was used")
 		t.Flush() //nolint:errcheck // nobody is left to tell
-		if len(s.Tools) > 0 {
-			fmt.Fprintln(t, "\nTOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES")
-			for _, x := range s.Tools {
-				fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%d\t%s\t%s\t%s\n", Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
-					Millis(x.MS/int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()"))
-			}
-		}
-		if len(s.Models) > 0 {
-			fmt.Fprintln(t, "\nMODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES")
-			for _, m := range s.Models {
-				fmt.Fprintf(t, "%s\t%d\t%s\t%d\t%s\t%s\t%s\t%s\t%s\t%s\n", Line(strings.TrimSpace(m.Provider+" "+m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-					m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
-					Millis(m.FirstMS/int64(max(1, m.Answers))), Millis(m.TookMS/int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()"))
-			}
-		}
-		t.Flush() //nolint:errcheck // nobody is left to tell
+		behind(e, s.Tools, "TOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES", func(x story.ToolStats) []any {
+			return []any{Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
+				Millis(x.MS / int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()")}
+		})
+		behind(e, s.Models, "MODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES", func(m story.ModelStats) []any {
+			return []any{Line(strings.TrimSpace(m.Provider + " " + m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
+				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
+				Millis(m.FirstMS / int64(max(1, m.Answers))), Millis(m.TookMS / int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()")}
+		})
 	})
+}
+
+// behind prints a table behind an empty line, if it has rows.
+func behind[T any](e *Env, rows []T, heads string, cells func(T) []any) {
+	if len(rows) > 0 {
+		fmt.Fprintln(e.Out)
+		WriteTable(e.Out, rows, heads, cells) //nolint:errcheck // nobody is left to tell
+	}
 }
 
 // tokenText is how many tokens a usage has of a kind; some answers may have reported none.

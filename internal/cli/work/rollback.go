@@ -92,14 +92,11 @@ func rollBack(ctx context.Context, a *command.Program, id string, dry, force boo
 }
 
 func (g *rollback) nothing() (int, error) {
-	if g.a.JSON {
-		g.Turns = nil
-		g.a.PrintJSON(planned{g.session, g.RollbackPlan})
-		return belay.ExitOK, nil
-	}
-	g.showStays()
-	fmt.Fprintln(g.a.Out, "there is nothing to take back: no file that a tool changed differs from what it was")
-	return belay.ExitOK, nil
+	g.Turns = nil
+	return g.a.Show(planned{g.session, g.RollbackPlan}, func() {
+		g.showStays()
+		fmt.Fprintln(g.a.Out, "there is nothing to take back: no file that a tool changed differs from what it was")
+	})
 }
 
 // planned is a plan as JSON.
