@@ -1,6 +1,7 @@
 package event
 
 import (
+	"reflect"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -12,7 +13,7 @@ type OutputSpilled struct {
 	fact
 	Owner string     `json:"owner"` // tool, process, model, hook
 	Bytes int64      `json:"bytes"`
-	Ref   *belay.Ref `json:"ref,omitempty"`
+	Ref   *belay.Ref `json:"ref,omitempty" output:"ref"`
 }
 
 // OutputTruncated reports how much of a large output the model was shown.
@@ -20,16 +21,16 @@ type OutputTruncated struct {
 	fact
 	Bytes int64      `json:"bytes"`
 	Shown int64      `json:"shown"` // bytes the model was shown
-	Ref   *belay.Ref `json:"ref,omitempty"`
+	Ref   *belay.Ref `json:"ref,omitempty" output:"ref"`
 }
 
 // OutputRedacted says that something was taken out of an output before it was
 // kept. It never says what.
 type OutputRedacted struct {
 	fact
-	Count int        `json:"count"`           // places
-	Rules []string   `json:"rules,omitempty"` // ids of the rules that matched
-	Ref   *belay.Ref `json:"ref,omitempty"`   // what is left
+	Count int        `json:"count"`                      // places
+	Rules []string   `json:"rules,omitempty"`            // ids of the rules that matched
+	Ref   *belay.Ref `json:"ref,omitempty" output:"ref"` // what is left
 }
 
 // OutputExpired records that a stored output is given up. Nothing reads it any
@@ -37,7 +38,7 @@ type OutputRedacted struct {
 // model was shown stays.
 type OutputExpired struct {
 	fact
-	Digest belay.Digest `json:"digest"`
+	Digest belay.Digest `json:"digest" output:"digest"`
 	Bytes  int64        `json:"bytes"`
 	Owner  string       `json:"owner,omitempty"` // tool, process
 	Reason string       `json:"reason"`          // retention, asked
@@ -52,55 +53,36 @@ const (
 	ExpiredAsked       = "asked"
 )
 
-// outputTypes are the types whose facts can name outputs.
-var outputTypes = map[string]bool{
-	"output.spilled": true, "output.truncated": true, "output.redacted": true, "output.expired": true,
-	"tool.result": true, "tool.failed": true,
-	"process.output": true, "process.completed": true, "process.terminated": true,
-}
+// An output is content of which the facts hold what the model was shown: it may
+// expire. A field with the tag output names one, or is the digest of one that is
+// compared and never read.
 
 // NamesOutputs reports whether facts of a type can name outputs.
-func NamesOutputs(name string) bool { return outputTypes[name] }
+func NamesOutputs(name string) bool {
+	t := byName[name]
+	return t != nil && len(outputFields(t.goType)) > 0
+}
 
-// WithoutOutputs lists the outputs that a fact names, and returns the payload
-// without them. An output is content of which the facts hold what the model was
-// shown: it may expire. What is left names what has to stay.
-func WithoutOutputs(p Payload) (rest Payload, outputs []belay.Ref) {
-	take := func(ref **belay.Ref) {
-		if *ref != nil {
-			outputs = append(outputs, **ref)
-			*ref = nil
+func outputFields(t reflect.Type) (fields []int) {
+	for i := range t.NumField() {
+		if t.Field(i).Tag.Get("output") != "" {
+			fields = append(fields, i)
 		}
 	}
-	switch p := p.(type) {
-	case OutputSpilled:
-		take(&p.Ref)
-		return p, outputs
-	case OutputTruncated:
-		take(&p.Ref)
-		return p, outputs
-	case OutputRedacted:
-		take(&p.Ref)
-		return p, outputs
-	case OutputExpired:
-		p.Digest = "" // it names what is gone
-		return p, nil
-	case ToolResult:
-		take(&p.Whole)
-		p.Digest = "" // of a text, to be compared and never read
-		return p, outputs
-	case ToolFailed:
-		take(&p.Whole)
-		return p, outputs
-	case ProcessOutput:
-		take(&p.Ref)
-		return p, outputs
-	case ProcessCompleted:
-		take(&p.Output)
-		return p, outputs
-	case ProcessTerminated:
-		take(&p.Output)
-		return p, outputs
+	return fields
+}
+
+// WithoutOutputs lists the outputs that a fact names, and returns the payload
+// without them: what is left names what has to stay.
+func WithoutOutputs(p Payload) (rest Payload, outputs []belay.Ref) {
+	without := reflect.New(reflect.TypeOf(p)).Elem()
+	without.Set(reflect.ValueOf(p))
+	for _, i := range outputFields(without.Type()) {
+		f := without.Field(i)
+		if ref, _ := f.Interface().(*belay.Ref); ref != nil {
+			outputs = append(outputs, *ref)
+		}
+		f.SetZero()
 	}
-	return p, nil
+	return without.Interface().(Payload), outputs
 }

@@ -17,10 +17,10 @@ type ProcessStarted struct {
 // they are a sample taken while it ran, and its end names the whole.
 type ProcessOutput struct {
 	fact
-	Name   string     `json:"stream"`           // stdout, stderr; both when it is one stream
-	Offset int64      `json:"offset,omitempty"` // of the piece in the output
-	Text   string     `json:"text"`             // the piece, when it is short
-	Ref    *belay.Ref `json:"ref,omitempty"`    // the piece, when it is not
+	Name   string     `json:"stream"`                     // stdout, stderr; both when it is one stream
+	Offset int64      `json:"offset,omitempty"`           // of the piece in the output
+	Text   string     `json:"text"`                       // the piece, when it is short
+	Ref    *belay.Ref `json:"ref,omitempty" output:"ref"` // the piece, when it is not
 }
 
 // ProcessInput is input or a signal for a process. With Asked it is requested;
@@ -42,7 +42,7 @@ type ProcessInput struct {
 type ProcessCompleted struct {
 	fact
 	Exit   int        `json:"exit"`
-	Output *belay.Ref `json:"output,omitempty"`
+	Output *belay.Ref `json:"output,omitempty" output:"ref"`
 	Bytes  int64      `json:"bytes,omitempty"`
 	Millis int64      `json:"ms,omitempty"`
 	ProcessUse
@@ -86,7 +86,7 @@ type ProcessTerminated struct {
 	fact
 	Signal string     `json:"signal"`
 	Reason string     `json:"reason"` // timeout, idle, output, cancelled, shutdown
-	Output *belay.Ref `json:"output,omitempty"`
+	Output *belay.Ref `json:"output,omitempty" output:"ref"`
 	Bytes  int64      `json:"bytes,omitempty"`
 	Millis int64      `json:"ms,omitempty"`
 	ProcessUse

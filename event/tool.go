@@ -37,9 +37,9 @@ type ToolResult struct {
 	Name    string        `json:"name"`
 	Attempt int           `json:"attempt"`
 	Output  belay.Content `json:"output,omitzero"`
-	Whole   *belay.Ref    `json:"whole,omitempty"` // the whole output, where output shows head and tail
-	Digest  belay.Digest  `json:"digest"`          // of the whole output, for loop detection
-	Files   []FileSeen    `json:"files,omitempty"` // file versions the thread has seen after it
+	Whole   *belay.Ref    `json:"whole,omitempty" output:"ref"` // the whole output, where output shows head and tail
+	Digest  belay.Digest  `json:"digest" output:"digest"`       // of the whole output, for loop detection
+	Files   []FileSeen    `json:"files,omitempty"`              // file versions the thread has seen after it
 	Millis  int64         `json:"ms,omitempty"`
 	Exit    int           `json:"exit,omitempty"` // of the command that it ran to its end; 0 is success, or no command
 }
@@ -64,7 +64,7 @@ type ToolFailed struct {
 	Attempt int           `json:"attempt"`
 	Problem Problem       `json:"problem"`
 	Output  belay.Content `json:"output,omitzero"` // output before the failure
-	Whole   *belay.Ref    `json:"whole,omitempty"`
+	Whole   *belay.Ref    `json:"whole,omitempty" output:"ref"`
 	Files   []FileSeen    `json:"files,omitempty"`
 	Final   bool          `json:"final,omitempty"` // no further attempt follows
 	RetryAt time.Time     `json:"retryAt,omitzero"`
