@@ -21,11 +21,9 @@ type Dispatcher struct {
 	st   store.Run
 	pool *pool
 	run  func(ctx context.Context, id belay.SessionID) error
-	busy func(id belay.SessionID) bool // a command for the session is being handled; its handler says when to run
 	now  func() time.Time
 	log  *slog.Logger
 
-	passed bool          // the last scan left sessions to busy handlers; the loop's
 	kicked chan struct{} // capacity 1
 	over   chan struct{} // closed when the loop has ended: nothing begins any more
 	wg     sync.WaitGroup
@@ -56,7 +54,7 @@ const scanEvery = 2 * time.Second
 // has one of the slots, which are shared with other tenants; at most so many are
 // its own. run drives a session until it rests.
 func (e *Engine) NewDispatcher(slots chan struct{}, most int, run func(ctx context.Context, id belay.SessionID) error, log *slog.Logger) *Dispatcher {
-	return &Dispatcher{st: e.c.Store, run: run, busy: e.hasPendingSubmit, pool: &pool{all: slots, mine: most}, now: e.c.Now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
+	return &Dispatcher{st: e.c.Store, run: run, pool: &pool{all: slots, mine: most}, now: e.c.Now, log: log, kicked: make(chan struct{}, 1), over: make(chan struct{}),
 		ready: newLine(), running: map[belay.SessionID]bool{}, wakes: newLine(), failed: map[belay.SessionID]int{}}
 }
 
@@ -119,9 +117,6 @@ func (d *Dispatcher) Loop(ctx, work context.Context, hold <-chan struct{}) {
 				changed = d.st.Changed(ctx)
 				again = d.scan(ctx)
 			default:
-				if d.passed {
-					again = d.scan(ctx)
-				}
 			}
 		}
 		stop()
@@ -236,9 +231,6 @@ func (d *Dispatcher) scan(ctx context.Context) time.Time {
 		d.log.Error("lanes", "error", err.Error())
 		return begun
 	}
-	found := len(rows)
-	rows = slices.DeleteFunc(rows, func(r store.LaneRow) bool { return r.Inbox > 0 && !r.Runnable && d.busy(r.Session) })
-	d.passed = len(rows) < found
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.look(rows)
@@ -257,15 +249,14 @@ func (d *Dispatcher) wake() {
 }
 
 // due fires when the next session wakes.
-func (d *Dispatcher) due() (<-chan time.Time, func()) {
+func (d *Dispatcher) due() (<-chan time.Time, func() bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
-	first := d.wakes.first()
-	if first == nil {
-		return nil, func() {}
+	var at time.Time
+	if first := d.wakes.first(); first != nil {
+		at = first.at
 	}
-	t := time.NewTimer(max(first.at.Sub(d.now()), 0))
-	return t.C, func() { t.Stop() }
+	return timerAt(at, d.now())
 }
 
 // Counts are figures for those who watch the server.

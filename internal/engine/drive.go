@@ -141,7 +141,7 @@ func (v *drive) respond(ctx context.Context, b *batch, o belay.Order, c belay.Re
 // wait blocks until something happened and collects all that has. It reports
 // whether the inbox may have something.
 func (v *drive) wait(ctx context.Context, b *batch, at time.Time) (inbox bool) {
-	due, stop := v.due(at)
+	due, stop := timerAt(at, v.now())
 	defer stop()
 	select {
 	case r := <-v.reports:
@@ -168,13 +168,13 @@ func (v *drive) collect(b *batch) (inbox bool) {
 	}
 }
 
-// due fires at a time; zero is never.
-func (v *drive) due(at time.Time) (<-chan time.Time, func()) {
+// timerAt fires at a time; zero is never. stop ends it.
+func timerAt(at, now time.Time) (due <-chan time.Time, stop func() bool) {
 	if at.IsZero() {
-		return nil, func() {}
+		return nil, func() bool { return false }
 	}
-	t := time.NewTimer(max(at.Sub(v.now()), 0))
-	return t.C, func() { t.Stop() }
+	t := time.NewTimer(max(at.Sub(now), 0))
+	return t.C, t.Stop
 }
 
 // earliest of two times; zero is never.
@@ -205,7 +205,7 @@ func (v *drive) leave(ctx context.Context, b *batch, cause error) error {
 	}
 	b.answer(cause) // what came in the same moment waits for an append, too
 	for len(v.running) > 0 || v.startLeftover(ctx) {
-		look, stop := v.due(v.watchAt())
+		look, stop := timerAt(v.watchAt(), v.now())
 		select {
 		case r := <-v.reports:
 			v.record(b, r)

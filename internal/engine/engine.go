@@ -10,7 +10,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -40,9 +39,6 @@ type Engine struct {
 	c      Config
 	claims claims
 	stuck  atomic.Int64 // effects that were given up
-
-	mu     sync.Mutex
-	coming map[belay.SessionID]int // commands that Submit is about to bring
 }
 
 // New checks the configuration.
@@ -59,8 +55,7 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}},
-		coming: map[belay.SessionID]int{}}, nil
+	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}}, nil
 }
 
 // NewDecider is the empty decider of a stream's kind, and the version of its cached state.

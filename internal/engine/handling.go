@@ -166,9 +166,13 @@ func refusedBy(ev event.Envelope) error {
 }
 
 // handleHere claims a session, lets its streams handle what is in their inboxes,
-// and gives it back. to is the reply that a caller waits for, if any.
+// and gives it back; of a session that another process or call owns the owner does
+// that. to is the reply that a caller waits for, if any.
 func (e *Engine) handleHere(ctx context.Context, id belay.SessionID, to *reply) (err error) {
 	own, err := e.claims.claim(ctx, id, bring)
+	if _, live := errors.AsType[*store.OwnedError](err); live {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
@@ -215,7 +219,6 @@ type Begun struct {
 func (e *Engine) Begin(ctx context.Context, claim store.Claim, orders ...belay.Order) (*Begun, error) {
 	clean := e.cleaned(orders)
 	id := clean[0].Session
-	defer e.trackSubmit(id)()
 	own := e.claims.reserve(id)
 	if own == nil {
 		return nil, nil

@@ -195,12 +195,8 @@ func (l *sessionLoop) wait(wake time.Time) {
 	if l.ctx.Err() != nil && len(l.running) > 0 {
 		stop = nil // only the ends of drives count now; without any there is nothing to wait for
 	}
-	var due <-chan time.Time
-	if !wake.IsZero() {
-		t := time.NewTimer(max(wake.Sub(l.e.c.Now()), 0))
-		defer t.Stop()
-		due = t.C
-	}
+	due, end := timerAt(wake, l.e.c.Now())
+	defer end()
 	select {
 	case d := <-l.ended:
 		l.over(d)

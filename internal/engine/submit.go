@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"cmp"
 	"context"
-	"errors"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -40,7 +39,6 @@ func (e *Engine) Submit(ctx context.Context, orders ...belay.Order) (Answer, err
 		}
 	}
 	clean := e.cleaned(orders)
-	defer e.trackSubmit(clean[0].Session)()
 	from, err := e.c.Store.End(ctx)
 	if err != nil {
 		return Answer{}, err
@@ -89,28 +87,6 @@ func RefuseSecrets(s *secret.Scrubber, args []byte) error {
 	return belay.Errorf(belay.CodeBadArguments, "the arguments hold a registered secret, which would be recorded").WithHint("let the tool read it from its environment or from a file")
 }
 
-// trackSubmit notes that Submit brings something to a session, until it is called.
-func (e *Engine) trackSubmit(id belay.SessionID) (ended func()) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	e.coming[id]++
-	return func() {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if e.coming[id]--; e.coming[id] == 0 {
-			delete(e.coming, id)
-		}
-	}
-}
-
-// hasPendingSubmit reports whether Submit is at work for a session: its command may be in
-// the inbox already, and doesn't need the session to be driven.
-func (e *Engine) hasPendingSubmit(id belay.SessionID) bool {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	return e.coming[id] > 0
-}
-
 // push has the command looked at: by the session's drive in this process, or by
 // this process itself when the session isn't claimed elsewhere. A live owner
 // finds it by itself, unless it is just giving the session back: so it is tried
@@ -123,11 +99,7 @@ func (e *Engine) push(ctx context.Context, o belay.Order) (*Answer, error) {
 		return nil, nil
 	}
 	to := &reply{order: o.ID}
-	err := e.handleHere(ctx, o.Session, to)
-	if _, live := errors.AsType[*store.OwnedError](err); live {
-		return nil, nil
-	}
-	if err != nil || to.answer == nil {
+	if err := e.handleHere(ctx, o.Session, to); err != nil || to.answer == nil {
 		return nil, err
 	}
 	return to.answer, to.refused
@@ -136,11 +108,7 @@ func (e *Engine) push(ctx context.Context, o belay.Order) (*Answer, error) {
 // Settle lets a session that isn't driven handle its waiting commands, without
 // starting effects.
 func (e *Engine) Settle(ctx context.Context, id belay.SessionID) error {
-	err := e.handleHere(ctx, id, nil)
-	if _, live := errors.AsType[*store.OwnedError](err); live {
-		return nil // its owner does
-	}
-	return err
+	return e.handleHere(ctx, id, nil)
 }
 
 // answer waits for the facts that carry the command's id.
