@@ -138,48 +138,38 @@ func (r *Reader) asked(d *thread.Decider, e event.Envelope, p event.PermissionEv
 	return c, nil
 }
 
-// rulesOf are a turn's rules with the set they name, decoded once.
+// rulesOf are a turn's rules with the set they name.
 func (r *Reader) rulesOf(d belay.Digest) (*thread.Rules, error) {
-	if rules := r.rules[d]; rules != nil {
-		return rules, nil
+	rules, err := once(r.get, r.rules, d, "rules", func(raw []byte) (*thread.Rules, error) {
+		rules := &thread.Rules{}
+		return rules, json.Unmarshal(raw, rules)
+	})
+	if err != nil || rules.Gate() != nil {
+		return rules, err
 	}
-	raw, err := r.get(d)
-	if err != nil {
-		return nil, err
-	}
-	rules := &thread.Rules{}
-	if err := json.Unmarshal(raw, rules); err != nil {
-		return nil, belay.Errorf(belay.CodeStoreDamaged, "the rules of a turn can't be read").At(string(d)).Wrap(err)
-	}
-	if rules.Policy != nil {
-		set, err := r.setOf(rules.Policy.Digest)
-		if err != nil {
-			return nil, err
-		}
+	set, err := once(r.get, r.sets, rules.Policy.Digest, "policy", policy.Decode)
+	if err == nil {
 		rules.Govern(*rules.Policy, set)
 	}
-	if len(r.rules) >= maxDecoded {
-		clear(r.rules)
-	}
-	r.rules[d] = rules
-	return rules, nil
+	return rules, err
 }
 
-func (r *Reader) setOf(d belay.Digest) (*policy.Set, error) {
-	if set := r.sets[d]; set != nil {
-		return set, nil
+// once returns what a content of a turn is decoded to, and keeps it.
+func once[T any](get Content, kept map[belay.Digest]*T, d belay.Digest, what string, decode func([]byte) (*T, error)) (*T, error) {
+	if v := kept[d]; v != nil {
+		return v, nil
 	}
-	raw, err := r.get(d)
+	raw, err := get(d)
 	if err != nil {
 		return nil, err
 	}
-	set, err := policy.Decode(raw)
+	v, err := decode(raw)
 	if err != nil {
-		return nil, belay.Errorf(belay.CodeStoreDamaged, "the policy of a turn can't be read").At(string(d)).Wrap(err)
+		return nil, belay.Errorf(belay.CodeStoreDamaged, "the %s of a turn can't be read", what).At(string(d)).Wrap(err)
 	}
-	if len(r.sets) >= maxDecoded {
-		clear(r.sets)
+	if len(kept) >= maxDecoded {
+		clear(kept)
 	}
-	r.sets[d] = set
-	return set, nil
+	kept[d] = v
+	return v, nil
 }

@@ -2,6 +2,7 @@ package thread
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -123,7 +124,7 @@ func (q *queueState) collectUntil() time.Time {
 		return time.Time{}
 	}
 	quiet := time.Duration(cmp.Or(q.Line.Quiet, belay.DefaultQuiet))
-	return earlier(q.Queue[n-1].At.Add(quiet), q.Queue[0].At.Add(maxQuiets*quiet))
+	return slices.MinFunc([]time.Time{q.Queue[n-1].At.Add(quiet), q.Queue[0].At.Add(maxQuiets * quiet)}, time.Time.Compare)
 }
 
 // waitsForQuiet reports whether the first turn may not begin yet, and when it may.

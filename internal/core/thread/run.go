@@ -15,7 +15,7 @@ import (
 // get their slots in the order of the answer, so that none waits for ever.
 func run(d *decision) bool {
 	st := d.Turn.Step
-	effects, wake, free := d.ready.Effects, d.ready.Wake, d.slots()
+	free := d.slots()
 	for i, c := range st.Calls {
 		if c.Phase == CallOver {
 			continue
@@ -23,14 +23,14 @@ func run(d *decision) bool {
 		spec, _ := d.rules.Tool(c.Name)
 		switch {
 		case c.Phase == CallRunning:
-			effects = append(effects, d.effect(c))
+			d.want(d.effect(c))
 		case c.Phase == CallOrphaned && d.lostBy(c):
 		case c.Phase != CallOrphaned && (c.Phase != CallJudged || c.Verdict != policy.Allow || d.held(i)):
 		case spec.Handled != "":
 			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase != CallOrphaned && d.now.Before(c.RetryAt):
-			effects = append(effects, core.Timer{Name: "tool/" + string(c.ID)})
-			wake = earlier(wake, c.RetryAt)
+			d.want(core.Timer{Name: "tool/" + string(c.ID)})
+			d.wakeAt(c.RetryAt)
 		case d.onlyReads(spec): // another attempt of what was allowed once
 			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))
 		case c.Phase != CallOrphaned && d.refuseOverLimit(spec, c):
@@ -39,15 +39,7 @@ func run(d *decision) bool {
 			d.begins(c, c.Phase == CallOrphaned && d.classOf(c) == belay.Recoverable)
 		}
 	}
-	d.ready.Effects, d.ready.Wake = effects, wake
 	return !st.settled()
-}
-
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || b.Before(a) {
-		return b
-	}
-	return a
 }
 
 // held reports whether a call has to wait for another of the same answer: for
