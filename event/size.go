@@ -36,3 +36,14 @@ func CutText(s string, n int) string {
 	}
 	return s
 }
+
+// Fitting is the longest beginning of a list of texts that takes at most n bytes
+// inside a payload.
+func Fitting(texts []string, n int) []string {
+	for i, t := range texts {
+		if n -= TextLen(t) + len(`"",`); n < 0 {
+			return texts[:i]
+		}
+	}
+	return texts
+}

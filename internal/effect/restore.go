@@ -47,7 +47,7 @@ func (v *performer) restoreFiles(ctx context.Context, run *engine.Run, eff core.
 			end.Artifacts = append(end.Artifacts, f.Path)
 		}
 	}
-	end.Kept = history.Fitting(end.Kept, history.RoomForArtifacts)
+	end.Kept = event.Fitting(end.Kept, history.RoomForArtifacts)
 	return []core.Fact{{IDs: eff.IDs, Data: end}}
 }
 

@@ -49,7 +49,7 @@ func (v *performer) planRollback(ctx context.Context, eff core.GoBack, p *event.
 		return err
 	}
 	c, err := plan.Command(ctx, v.e.c.Store, p.Scope, "")
-	p.Plan, p.Files, p.Kept = c.Plan, c.Files, history.Fitting(c.Kept, roomForKept)
+	p.Plan, p.Files, p.Kept = c.Plan, c.Files, event.Fitting(c.Kept, roomForKept)
 	return err
 }
 

@@ -46,7 +46,7 @@ func (h *handler) rollBack(c belay.RollBack) error {
 		target = k.End
 	}
 	p := event.HistoryRollbackStarted{Scope: c.Scope, Target: target, To: c.To, Plan: c.Plan, Files: c.Files,
-		Kept: fitting(c.Kept, roomForKept), By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}
+		Kept: event.Fitting(c.Kept, roomForKept), By: h.order.Principal, Reason: event.CutText(c.Reason, maxSaid)}
 	p.Turns, p.Count = h.after(target)
 	h.record(Rollback(belay.IDs{Session: h.Session, Thread: h.Thread}, p)...)
 	return nil
@@ -80,16 +80,6 @@ func (q *queueState) after(target int64) (turns []belay.TurnID, count int) {
 		}
 	}
 	return turns, count
-}
-
-// fitting are the first texts that fit into some bytes.
-func fitting(texts []string, room int) []string {
-	for i, t := range texts {
-		if room -= event.TextLen(t) + 3; room < 0 {
-			return texts[:i]
-		}
-	}
-	return texts
 }
 
 // restore is the effect of a rollback that is announced.

@@ -1,6 +1,7 @@
 package history
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -195,28 +196,30 @@ func follows(a, b event.ArtifactChanged) bool {
 	return a.After.Digest == b.Before.Digest
 }
 
+// lose plans nothing for a file.
+func (rb *Rollback) lose(path, why string) error {
+	rb.Lost = append(rb.Lost, Refusal{path, why})
+	return nil
+}
+
 // look decides what becomes of one file.
 func (rb *Rollback) look(ctx context.Context, st store.Run, l Planner, path string, c *changed) error {
-	lost := func(why string) error {
-		rb.Lost = append(rb.Lost, Refusal{path, why})
-		return nil
-	}
 	want, have := c.first.Before, c.last.After
 	if c.first.Op != "created" && (want == nil || !c.first.Kept) {
-		return lost(orElse(c.first.Note, "the content before wasn't kept"))
+		return rb.lose(path, cmp.Or(c.first.Note, "the content before wasn't kept"))
 	}
 	now, err := file.Look(ctx, l.Root, path)
 	switch {
 	case ctx.Err() != nil:
 		return ctx.Err()
 	case err != nil:
-		return lost(Reason(path, err).Error())
+		return rb.lose(path, Reason(path, err).Error())
 	case now.Digest == Digest(want):
 		return nil // it is so already
 	}
 	if want != nil {
 		if err := there(ctx, st, *want); err != nil {
-			return lost("the content before is not in the store any more")
+			return rb.lose(path, "the content before is not in the store any more")
 		}
 	}
 	why := ""
@@ -224,33 +227,46 @@ func (rb *Rollback) look(ctx context.Context, st store.Run, l Planner, path stri
 	case c.last.Op != "removed" && have == nil:
 		why = "what the agent wrote holds a secret and wasn't kept, so whether it was changed since is unknown"
 	case now.Digest != Digest(have):
-		why = "it was changed by others since"
+		why = changedSince
 	case c.broken:
-		why = "it was changed by others between the agent's changes"
+		why = changedBetween
 	}
-	f := FileChange{Path: path, Have: have, Want: want, Mode: now.Mode, Forced: why != ""}
-	if now.Digest == file.Absent {
-		f.Mode = c.last.Mode
+	return rb.change(ctx, st, l, FileChange{Path: path, Have: have, Mode: c.last.Mode}, now, why, func() (*belay.Ref, error) { return want, nil })
+}
+
+// Why a file isn't the agent's alone.
+const (
+	changedSince   = "it was changed by others since"
+	changedBetween = "it was changed by others between the agent's changes"
+)
+
+// change plans that a file becomes what want returns. f.Mode is the mode of a file
+// that comes back, and why says how others changed it; empty: they did not.
+func (rb *Rollback) change(ctx context.Context, st store.Run, l Planner, f FileChange, now file.Standing, why string, want func() (*belay.Ref, error)) (err error) {
+	if f.Forced = why != ""; f.Forced {
+		rb.Foreign = append(rb.Foreign, Refusal{f.Path, why})
+		if !l.Force {
+			return nil
+		}
+		f.Have = nil
 	}
-	if why == "" {
-		rb.Files = append(rb.Files, f)
-		return nil
-	}
-	rb.Foreign = append(rb.Foreign, Refusal{path, why})
-	if !l.Force {
-		return nil
-	}
-	f.Have = nil
+	said := "what is there holds a secret and can't be kept, so it is not overwritten"
 	if now.Digest != file.Absent {
-		switch f.Have, err = l.keep(ctx, st, now.Content); {
-		case errors.Is(err, tool.ErrHoldsSecret):
-			return lost("what is there holds a secret and can't be kept, so it is not overwritten")
-		case err != nil:
-			return err
+		if f.Mode = now.Mode; f.Have == nil {
+			f.Have, err = l.keep(ctx, st, now.Content)
 		}
 	}
-	rb.Files = append(rb.Files, f)
-	return nil
+	if err == nil {
+		said = "the content before holds a secret and can't be kept; git has it"
+		f.Want, err = want()
+	}
+	switch {
+	case errors.Is(err, tool.ErrHoldsSecret):
+		return rb.lose(f.Path, said)
+	case err == nil:
+		rb.Files = append(rb.Files, f)
+	}
+	return err
 }
 
 func there(ctx context.Context, st store.Run, ref belay.Ref) error {
@@ -259,13 +275,6 @@ func there(ctx context.Context, st store.Run, ref belay.Ref) error {
 		return err
 	}
 	return r.Close()
-}
-
-func orElse(a, b string) string {
-	if a != "" {
-		return a
-	}
-	return b
 }
 
 // Command is the rollback as a wish, its plan kept as content.
@@ -277,7 +286,7 @@ func (rb *Rollback) Command(ctx context.Context, st store.Run, scope, reason str
 	for _, r := range slices.Concat(rb.unforced(), rb.Lost) {
 		c.Kept = append(c.Kept, event.CutText(r.Path+": "+r.Why, 400))
 	}
-	c.Kept = Fitting(c.Kept, RoomForArtifacts)
+	c.Kept = event.Fitting(c.Kept, RoomForArtifacts)
 	if len(rb.Files) == 0 {
 		return c, nil
 	}
@@ -306,14 +315,4 @@ func Reason(path string, err error) error {
 		return errors.New(e.Message)
 	}
 	return errors.New(path + ": " + strings.ReplaceAll(err.Error(), "\n", " "))
-}
-
-// Fitting are the first texts that fit into some bytes.
-func Fitting(texts []string, room int) []string {
-	for i, t := range texts {
-		if room -= event.TextLen(t) + 3; room < 0 {
-			return texts[:i]
-		}
-	}
-	return texts
 }

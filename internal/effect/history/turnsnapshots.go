@@ -1,8 +1,8 @@
 package history
 
 import (
+	"cmp"
 	"context"
-	"errors"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -152,16 +152,12 @@ func digestIn(ctx context.Context, l Planner, f *git.Entry) (string, error) {
 
 // lookChange decides what becomes of a file that git keeps.
 func (rb *Rollback) lookChange(ctx context.Context, p *Past, l Planner, k *turnSnapshots, c git.Change, others bool) error {
-	lost := func(why string) error {
-		rb.Lost = append(rb.Lost, Refusal{c.Path, why})
-		return nil
-	}
 	if c.From != nil && c.From.Kind != "file" || c.To != nil && c.To.Kind != "file" {
-		return lost("it is or was a link or a repository of its own")
+		return rb.lose(c.Path, "it is or was a link or a repository of its own")
 	}
 	now, err := file.Look(ctx, l.Root, c.Path)
 	if err != nil {
-		return orCause(ctx, lost(Reason(c.Path, err).Error()))
+		return cmp.Or(context.Cause(ctx), rb.lose(c.Path, Reason(c.Path, err).Error()))
 	}
 	var before []byte
 	want := file.Absent
@@ -181,44 +177,18 @@ func (rb *Rollback) lookChange(ctx context.Context, p *Past, l Planner, k *turnS
 	if r, restored := k.since(len(k.turns), c.Path); restored {
 		have = Digest(r.After)
 	}
-	f := FileChange{Path: c.Path, Mode: now.Mode}
+	f, why := FileChange{Path: c.Path}, ""
 	switch {
 	case now.Digest != have:
-		f.Forced = true
-		rb.Foreign = append(rb.Foreign, Refusal{c.Path, "it was changed by others since"})
+		why = changedSince
 	case others:
-		f.Forced = true
-		rb.Foreign = append(rb.Foreign, Refusal{c.Path, "it was changed by others between the agent's changes"})
+		why = changedBetween
 	}
-	if f.Forced && !l.Force {
-		return nil
+	if c.From == nil {
+		return rb.change(ctx, p.st, l, f, now, why, func() (*belay.Ref, error) { return nil, nil })
 	}
-	if now.Digest == file.Absent {
-		f.Mode = c.From.Mode
-	} else if f.Have, err = l.keep(ctx, p.st, now.Content); err != nil {
-		return notKept(err, lost, "what is there holds a secret and can't be kept, so it is not overwritten")
-	}
-	if c.From != nil {
-		if f.Want, err = l.keep(ctx, p.st, before); err != nil {
-			return notKept(err, lost, "the content before holds a secret and can't be kept; git has it")
-		}
-	}
-	rb.Files = append(rb.Files, f)
-	return nil
-}
-
-func orCause(ctx context.Context, err error) error {
-	if ctx.Err() != nil {
-		return context.Cause(ctx)
-	}
-	return err
-}
-
-func notKept(err error, lost func(string) error, why string) error {
-	if errors.Is(err, tool.ErrHoldsSecret) {
-		return lost(why)
-	}
-	return err
+	f.Mode = c.From.Mode
+	return rb.change(ctx, p.st, l, f, now, why, func() (*belay.Ref, error) { return l.keep(ctx, p.st, before) })
 }
 
 // keep keeps content, or only names it when nothing will be done.
