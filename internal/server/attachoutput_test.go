@@ -52,6 +52,7 @@ func TestAStalledClientHoldsLittle(t *testing.T) {
 		t.Error("who had stalled didn't get what was printed")
 	}
 	// One that doesn't is cut off, and may come back.
+	patience := x.s.pace.stall
 	x.s.pace.stall = 50 * time.Millisecond
 	never := x.attach(x.owner, "")
 	back.c.CloseNow()  //nolint:errcheck // cut
@@ -59,6 +60,8 @@ func TestAStalledClientHoldsLittle(t *testing.T) {
 	x.s.attached.Wait()
 	for never.next() {
 	}
+	x.s.attached.Wait()
+	x.s.pace.stall = patience // a busy machine reads late
 	again := x.attach(x.owner, fmt.Sprintf("?offset=%d", len(never.out)))
 	again.until(func() bool { return len(never.out)+len(again.out) == flood+1 })
 }
