@@ -77,6 +77,7 @@ func (v *Conversation) UpTo(ctx context.Context, st store.Run, to int64) error {
 			return store.Damaged(store.RowName(v.stream, v.seq+1), "facts of the conversation are not there")
 		}
 		if err := v.apply(ctx, st, ev); err != nil {
+			*v = *newConversation(v.stream) // a part of the fact may be in it
 			return err
 		}
 	}

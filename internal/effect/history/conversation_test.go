@@ -1,0 +1,57 @@
+package history
+
+import (
+	"context"
+	"errors"
+	"iter"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// away is a log whose contents can't be read for a while.
+type away struct {
+	store.Run
+	facts []event.Envelope
+	err   error
+}
+
+func (s *away) Read(_ context.Context, _ belay.StreamID, after int64) iter.Seq2[event.Envelope, error] {
+	return func(yield func(event.Envelope, error) bool) {
+		for _, e := range s.facts {
+			if e.Seq > after && !yield(e, nil) {
+				return
+			}
+		}
+	}
+}
+
+func (s *away) Get(context.Context, belay.Digest) ([]byte, error) {
+	if s.err != nil {
+		return nil, s.err
+	}
+	return []byte("look at it"), nil
+}
+
+// A request that fails on the way to its messages is made of all of them when it is
+// tried again.
+func TestAConversationIsWholeAfterAnErrorAmidAFact(t *testing.T) {
+	text := belay.Content{Text: "look", Ref: &belay.Ref{Digest: belay.DigestOf([]byte("look at it"))}}
+	st := &away{err: errors.New("the disk is away")}
+	for i, p := range []event.Payload{event.TurnSubmitted{Text: text}, event.TurnStarted{}} {
+		st.facts = append(st.facts, event.Envelope{Seq: int64(i + 1), IDs: belay.IDs{Turn: "t"}, Data: p})
+	}
+	v := newConversation("thread/t")
+	if err := v.UpTo(t.Context(), st, 2); !errors.Is(err, st.err) {
+		t.Fatal(err)
+	}
+	st.err = nil
+	if err := v.UpTo(t.Context(), st, 2); err != nil {
+		t.Fatal(err)
+	}
+	if len(v.msgs) != 1 || v.msgs[0].Parts[0].Text != "look at it" {
+		t.Errorf("the messages are %+v", v.msgs)
+	}
+}
