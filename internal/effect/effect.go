@@ -82,7 +82,7 @@ func New(c Config) (*Performers, error) {
 	if c.Live == nil {
 		c.Live = func(event.Delta) {}
 	}
-	return &Performers{c: c, convs: history.NewCache(c.Store), rules: rulesCache{all: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
+	return &Performers{c: c, convs: history.NewCache(c.Store), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
 }
 
 // Close releases the workspaces. It must not be called while sessions run.

@@ -13,13 +13,15 @@ import (
 )
 
 // maxRules bounds the rules that are kept decoded. Sessions of one agent in one
-// workspace share rules; those of a hundred workspaces have a hundred.
-const maxRules = 256
+// workspace share rules; those of a thousand models have a thousand, and mostly the
+// same tools in them.
+const maxRules = 2048
 
 // rulesCache is what rules are decoded to, shared by those who have the same.
 type rulesCache struct {
-	mu  sync.Mutex
-	all map[belay.Digest]*sharedRules
+	mu      sync.Mutex
+	all     map[belay.Digest]*sharedRules
+	byTools map[belay.Digest]*sharedRules // those that were decoded last with these tools
 }
 
 // sharedRules are rules that were decoded once: read only.
@@ -44,18 +46,22 @@ func (c *rulesCache) get(of belay.Digest, read func() ([]byte, error)) (*sharedR
 	if err != nil {
 		return nil, fmt.Errorf("rules %s: %w", of.Short(), err)
 	}
-	for _, s := range r.Tools {
-		r.defs = append(r.defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
-	}
+	specs, _ := json.Marshal(r.Tools) // plain data: can't fail
+	tools := belay.DigestOf(specs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for k := range c.all { // any of a full cache: most are of sessions that ended
-		if len(c.all) < maxRules {
-			break
-		}
-		delete(c.all, k)
+	if len(c.all) >= maxRules { // most are of sessions that ended
+		clear(c.all)
+		clear(c.byTools)
 	}
-	c.all[of] = r
+	if same := c.byTools[tools]; same != nil {
+		r.Tools, r.defs = same.Tools, same.defs
+	} else {
+		for _, s := range r.Tools {
+			r.defs = append(r.defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
+		}
+	}
+	c.all[of], c.byTools[tools] = r, r
 	return r, nil
 }
 
