@@ -71,13 +71,13 @@ func newStation(t *testing.T, dir string) *station {
 	return s
 }
 
-func (s *station) session(ctx context.Context, who string) error {
-	id := belay.SessionID("sess_" + who)
+func (s *station) session(ctx context.Context, name string) error {
+	id := belay.SessionID("sess_" + name)
 	order := func(n int, c belay.Command) belay.Order {
-		return belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", who, n)), Principal: "user:mia", Session: id, Stream: id.Stream(), Command: c}
+		return belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", name, n)), Principal: "user:mia", Session: id, Stream: id.Stream(), Command: c}
 	}
 	if err := s.db.Enqueue(ctx, order(0, belay.CreateSession{Workspace: "/ws"}), order(1, belay.SubmitWork{
-		Thread: belay.ThreadID("thr_" + who), Task: belay.TaskID("task_" + who), Turn: belay.TurnID("turn_" + who), Text: belay.Content{Text: "look"}, Rules: s.ref,
+		Thread: belay.ThreadID("thr_" + name), Task: belay.TaskID("task_" + name), Turn: belay.TurnID("turn_" + name), Text: belay.Content{Text: "look"}, Rules: s.ref,
 	})); err != nil {
 		return err
 	}

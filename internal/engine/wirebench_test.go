@@ -36,20 +36,20 @@ func answering(b *testing.B, protocol string, s modeltest.Scene) model.Provider 
 	if err != nil {
 		b.Fatal(err)
 	}
-	taken := &taking{next: http.DefaultTransport}
-	e := wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: taken}}
+	recorded := &recorder{next: http.DefaultTransport}
+	e := wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: recorded}}
 	ask(b, adapters[protocol](e), model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}})
-	e.Client = &http.Client{Transport: canned{taken.answer.Bytes()}}
+	e.Client = &http.Client{Transport: canned{recorded.answer.Bytes()}}
 	return remembering(adapters[protocol](e), wire.NewPrefixes(64<<20))
 }
 
-// taking notes the answer that comes through it.
-type taking struct {
+// recorder keeps the answer that comes through it.
+type recorder struct {
 	next   http.RoundTripper
 	answer bytes.Buffer
 }
 
-func (t *taking) RoundTrip(r *http.Request) (*http.Response, error) {
+func (t *recorder) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := t.next.RoundTrip(r)
 	if err == nil {
 		io.Copy(&t.answer, resp.Body) //nolint:errcheck // the stream's end is checked when it is played
