@@ -103,7 +103,7 @@ const (
 type TurnKind string
 
 const (
-	TurnUser   TurnKind = "user"
+	TurnUser   TurnKind = "user"   // a person or a program asked
 	TurnSystem TurnKind = "system" // session start, idle hooks, manual compaction
 )
 
@@ -120,15 +120,15 @@ const (
 type Outcome string
 
 const (
-	Completed    Outcome = "completed"
-	Failed       Outcome = "failed"
-	NoCompletion Outcome = "no_completion"
-	Blocked      Outcome = "blocked"
-	Denied       Outcome = "denied"
-	OverBudget   Outcome = "budget"
-	TimedOut     Outcome = "timed_out"
-	Cancelled    Outcome = "cancelled"
-	Lost         Outcome = "lost"
+	Completed    Outcome = "completed"     // the completion protocol said so
+	Failed       Outcome = "failed"        // an error ended it
+	NoCompletion Outcome = "no_completion" // the model never completed
+	Blocked      Outcome = "blocked"       // it can't go on without something that is missing
+	Denied       Outcome = "denied"        // what it needed was denied
+	OverBudget   Outcome = "budget"        // a limit on what it may spend
+	TimedOut     Outcome = "timed_out"     // its time was used up
+	Cancelled    Outcome = "cancelled"     // a person or a program ended it
+	Lost         Outcome = "lost"          // its outcome is unknown
 )
 
 // Outcomes lists every outcome.

@@ -76,10 +76,13 @@ type Shell struct {
 // Duration is a time.Duration that is text in JSON ("24h0m0s").
 type Duration time.Duration
 
+// String implements fmt.Stringer.
 func (d Duration) String() string { return time.Duration(d).String() }
 
+// MarshalText implements encoding.TextMarshaler.
 func (d Duration) MarshalText() ([]byte, error) { return []byte(time.Duration(d).String()), nil }
 
+// UnmarshalText implements encoding.TextUnmarshaler.
 func (d *Duration) UnmarshalText(b []byte) error {
 	v, err := time.ParseDuration(string(b))
 	*d = Duration(v)

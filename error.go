@@ -10,51 +10,51 @@ import (
 type Code string
 
 const (
-	CodeInternal        Code = "internal"
-	CodeUsage           Code = "usage"
-	CodeBadID           Code = "bad_id"
-	CodeIDConflict      Code = "id_conflict"
-	CodeNotFound        Code = "not_found"
-	CodeBadState        Code = "bad_state"
-	CodeAlreadyAnswered Code = "already_answered"
-	CodeUnknownAction   Code = "unknown_action"
-	CodeBadCommand      Code = "bad_command"
-	CodeBadArguments    Code = "bad_arguments" // a call can't run with what a person gave it
-	CodeBusy            Code = "busy"
-	CodeOwned           Code = "session_owned"
-	CodeRefusedMode     Code = "mode_refused"
-	CodeNoProvider      Code = "no_provider"
-	CodeNoKey           Code = "no_key"      // a provider's key isn't where it should be
-	CodeBadSecrets      Code = "bad_secrets" // the encrypted file of secrets can't be used
-	CodeBadScript       Code = "bad_script"
-	CodeBadScenario     Code = "bad_scenario"
-	CodeWorkspace       Code = "bad_workspace"
-	CodeStoreNewer      Code = "store_newer"
-	CodeStoreDamaged    Code = "store_damaged"
-	CodeStoreFull       Code = "store_full"
-	CodeStoreReadOnly   Code = "store_read_only"
-	CodeStoreFailed     Code = "store_failed" // a sync failed: closed for writing until reopened and verified
-	CodeStoreBusy       Code = "store_busy"
-	CodeStoreNetwork    Code = "store_on_network"
-	CodeRequires        Code = "requires_newer"
-	CodeTooLarge        Code = "too_large"
-	CodeAddress         Code = "address_refused"
-	CodeBadConfig       Code = "bad_config"
-	CodeBadManifest     Code = "bad_manifest"
-	CodeBadPolicy       Code = "bad_policy"
-	CodePolicyNewer     Code = "policy_newer"
-	CodeNotGoverned     Code = "not_governed" // trust means nothing to the file
-	CodeConflict        Code = "conflict"     // it changed since it was read
-	CodeBadTemplate     Code = "bad_template"
-	CodeDiskFull        Code = "disk_full"   // of a file outside the store
-	CodeNotWritten      Code = "not_written" // a file outside the store
-	CodeExists          Code = "file_exists" // and isn't replaced unasked
-	CodeBadBundle       Code = "bad_bundle"  // a session's file is damaged, cut off or made up
-	CodeBadBackup       Code = "bad_backup"  // the file is damaged, cut off or none
-	CodeBadTranscript   Code = "bad_transcript"
-	CodeUntrusted       Code = "untrusted"       // a person must say that they trust it
-	CodeDeleted         Code = "session_deleted" // and not restored
-	CodeExpired         Code = "output_expired"  // it was kept, and has expired
+	CodeInternal        Code = "internal"         // a fault of the program
+	CodeUsage           Code = "usage"            // the command line or the request is wrong
+	CodeBadID           Code = "bad_id"           // an id has another form
+	CodeIDConflict      Code = "id_conflict"      // the id was used with another body
+	CodeNotFound        Code = "not_found"        // there is no such thing
+	CodeBadState        Code = "bad_state"        // not in the state that it is in
+	CodeAlreadyAnswered Code = "already_answered" // the question has an answer
+	CodeUnknownAction   Code = "unknown_action"   // there is no such question
+	CodeBadCommand      Code = "bad_command"      // the command is not one, or not for this
+	CodeBadArguments    Code = "bad_arguments"    // a call can't run with what a person gave it
+	CodeBusy            Code = "busy"             // something else runs, try again
+	CodeOwned           Code = "session_owned"    // another process drives the session
+	CodeRefusedMode     Code = "mode_refused"     // the mode may not be chosen here
+	CodeNoProvider      Code = "no_provider"      // no provider of that name
+	CodeNoKey           Code = "no_key"           // a provider's key isn't where it should be
+	CodeBadSecrets      Code = "bad_secrets"      // the encrypted file of secrets can't be used
+	CodeBadScript       Code = "bad_script"       // the scripted model's file is wrong
+	CodeBadScenario     Code = "bad_scenario"     // the scenario's file is wrong
+	CodeWorkspace       Code = "bad_workspace"    // the workspace can't be worked in
+	CodeStoreNewer      Code = "store_newer"      // a newer version wrote the store
+	CodeStoreDamaged    Code = "store_damaged"    // the store isn't what was written
+	CodeStoreFull       Code = "store_full"       // the disk of the store is full
+	CodeStoreReadOnly   Code = "store_read_only"  // the store can't be written
+	CodeStoreFailed     Code = "store_failed"     // a sync failed: closed for writing until reopened and verified
+	CodeStoreBusy       Code = "store_busy"       // another process holds the store
+	CodeStoreNetwork    Code = "store_on_network" // the store is on a network file system
+	CodeRequires        Code = "requires_newer"   // a newer version is needed
+	CodeTooLarge        Code = "too_large"        // over a bound
+	CodeAddress         Code = "address_refused"  // the address may not be connected to
+	CodeBadConfig       Code = "bad_config"       // a setting is wrong
+	CodeBadManifest     Code = "bad_manifest"     // a file of tools or providers is wrong
+	CodeBadPolicy       Code = "bad_policy"       // a file of rules is wrong
+	CodePolicyNewer     Code = "policy_newer"     // the rules are of a newer version
+	CodeNotGoverned     Code = "not_governed"     // trust means nothing to the file
+	CodeConflict        Code = "conflict"         // it changed since it was read
+	CodeBadTemplate     Code = "bad_template"     // the template is wrong or lacks a value
+	CodeDiskFull        Code = "disk_full"        // of a file outside the store
+	CodeNotWritten      Code = "not_written"      // a file outside the store
+	CodeExists          Code = "file_exists"      // and isn't replaced unasked
+	CodeBadBundle       Code = "bad_bundle"       // a session's file is damaged, cut off or made up
+	CodeBadBackup       Code = "bad_backup"       // the file is damaged, cut off or none
+	CodeBadTranscript   Code = "bad_transcript"   // no transcript that can be read
+	CodeUntrusted       Code = "untrusted"        // a person must say that they trust it
+	CodeDeleted         Code = "session_deleted"  // and not restored
+	CodeExpired         Code = "output_expired"   // it was kept, and has expired
 
 	// What only a server says.
 	CodeUnauthorized Code = "unauthorized"   // no token, or one that isn't good
@@ -83,6 +83,7 @@ type Error struct {
 	Err     error  `json:"-"`
 }
 
+// Error implements error.
 func (e *Error) Error() string {
 	s := e.Message
 	if e.Where != "" {
@@ -94,6 +95,7 @@ func (e *Error) Error() string {
 	return s
 }
 
+// Unwrap returns the error behind it.
 func (e *Error) Unwrap() error { return e.Err }
 
 // Is matches another Error of the same code, so errors.Is(err, &Error{Code: c}) works.

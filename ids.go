@@ -69,9 +69,14 @@ const (
 	KindProcess = "process" // a process's own stream in the system session
 )
 
+// Stream returns the stream of its facts.
 func (id SessionID) Stream() StreamID { return StreamID(KindSession + "/" + string(id)) }
-func (id ThreadID) Stream() StreamID  { return StreamID(KindThread + "/" + string(id)) }
-func (id TaskID) Stream() StreamID    { return StreamID(KindTask + "/" + string(id)) }
+
+// Stream returns the stream of its facts.
+func (id ThreadID) Stream() StreamID { return StreamID(KindThread + "/" + string(id)) }
+
+// Stream returns the stream of its facts.
+func (id TaskID) Stream() StreamID { return StreamID(KindTask + "/" + string(id)) }
 
 // Kind is the part before the slash.
 func (s StreamID) Kind() string { k, _, _ := strings.Cut(string(s), "/"); return k }

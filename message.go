@@ -6,9 +6,9 @@ import "encoding/json"
 type Role string
 
 const (
-	RoleUser      Role = "user"
-	RoleAssistant Role = "assistant"
-	RoleTool      Role = "tool"
+	RoleUser      Role = "user"      // the person, or the runtime in a note
+	RoleAssistant Role = "assistant" // the model
+	RoleTool      Role = "tool"      // results of calls
 )
 
 // Message is one entry of a conversation as a model sees it.

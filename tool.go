@@ -22,8 +22,8 @@ type Published struct {
 type Access string
 
 const (
-	Read  Access = "read"
-	Write Access = "write"
+	Read  Access = "read"  // looks only
+	Write Access = "write" // may change it
 )
 
 // ToolSpec describes a tool and how it may be run. It is data: the rules of a

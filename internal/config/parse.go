@@ -30,7 +30,10 @@ type SettingError struct {
 	Err     *belay.Error
 }
 
+// Error implements error.
 func (e *SettingError) Error() string { return e.Err.Error() }
+
+// Unwrap returns the error behind it.
 func (e *SettingError) Unwrap() error { return e.Err }
 
 // flag is how errors call a setting.

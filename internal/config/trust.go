@@ -22,7 +22,7 @@ const trustStream = belay.StreamID(belay.KindSession + "/" + string(belay.System
 type Standing string
 
 const (
-	Trusted Standing = "trusted"
+	Trusted Standing = "trusted" // the content is the one that a person trusted
 	Unknown Standing = "unknown" // the path was never trusted, or it was revoked
 	Changed Standing = "changed" // another content of the path is trusted
 )

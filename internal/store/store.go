@@ -187,6 +187,7 @@ type OwnedError struct {
 	Owner   Owner
 }
 
+// Error implements error.
 func (e *OwnedError) Error() string {
 	return "session " + string(e.Session) + " is owned by a running process"
 }

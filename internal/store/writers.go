@@ -18,6 +18,7 @@ type Writer struct {
 // WriterError is the error of ClaimWriter when another session writes there.
 type WriterError struct{ Writer Writer }
 
+// Error implements error.
 func (e *WriterError) Error() string {
 	return "session " + string(e.Writer.Session) + " may change " + e.Writer.Path
 }

@@ -28,8 +28,10 @@ type typed[In any] struct {
 	run  func(context.Context, Call, In) (Result, error)
 }
 
+// Spec implements Tool.
 func (t *typed[In]) Spec() Spec { return t.spec }
 
+// Run implements Tool.
 func (t *typed[In]) Run(ctx context.Context, c Call) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, err
@@ -61,6 +63,7 @@ type recoverable[In any] struct {
 	recover func(context.Context, Call, In) (Result, bool, error)
 }
 
+// Recover implements Recoverer.
 func (t *recoverable[In]) Recover(ctx context.Context, c Call) (Result, bool, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{}, false, err

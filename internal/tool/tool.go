@@ -114,6 +114,7 @@ type Error struct {
 	Files  []event.FileSeen
 }
 
+// Error implements error.
 func (e *Error) Error() string { return e.Code + ": " + e.Message }
 
 // CapProcess marks tools that start processes: their boundary is recorded

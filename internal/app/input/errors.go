@@ -18,7 +18,10 @@ type FieldError struct {
 	err   error
 }
 
+// Error implements error.
 func (f *FieldError) Error() string { return f.err.Error() }
+
+// Unwrap returns the error behind it.
 func (f *FieldError) Unwrap() error { return f.err }
 
 // At adds the part of the request to an error that names none yet.
@@ -43,7 +46,10 @@ type LaterError struct {
 	err   error
 }
 
+// Error implements error.
 func (l *LaterError) Error() string { return l.err.Error() }
+
+// Unwrap returns the error behind it.
 func (l *LaterError) Unwrap() error { return l.err }
 
 // After adds to an error when it is worth trying again.

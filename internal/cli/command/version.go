@@ -13,6 +13,7 @@ type versions struct {
 	OS      string `json:"os"`
 }
 
+// BuildVersions returns the versions of the program and of what it is built with.
 func BuildVersions() versions {
 	v := versions{Version: "development", Go: goruntime.Version(), OS: goruntime.GOOS + "/" + goruntime.GOARCH}
 	info, ok := debug.ReadBuildInfo()

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
+// ConfigCmd is the command "belay config".
 type ConfigCmd struct {
 	Show configShowCmd `cmd:"" default:"withargs" help:"Print the settings of a new session, and where each comes from."`
 }

@@ -17,13 +17,16 @@ import (
 	toolexec "github.com/belay-run/belay/internal/tool/exec"
 )
 
+// VersionCmd is the command "belay version".
 type VersionCmd struct{}
 
+// Run implements command.Command.
 func (VersionCmd) Run(_ context.Context, a *command.Program) (int, error) {
 	v := command.BuildVersions()
 	return a.Say(v, "belay %s %s %s", v.Version, v.Go, v.OS)
 }
 
+// DoctorCmd is the command "belay doctor".
 type DoctorCmd struct{}
 
 // finding is one line of the doctor.
@@ -34,6 +37,7 @@ type finding struct {
 	Try   string `json:"try,omitempty"`
 }
 
+// Run implements command.Command.
 func (DoctorCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	all := append(machine(a), storeFinding(ctx, a), workspaceFinding(a))
 	kept, names := keptFindings(a)
@@ -142,6 +146,7 @@ func keptFindings(a *command.Program) (all []finding, names []string) {
 	return []finding{f}, names
 }
 
+// ProviderFindings returns what is known of each provider's settings and key.
 func ProviderFindings(ctx context.Context, a *command.Program, kept []string) []finding {
 	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
 	ws, err := a.WorkspaceDir()

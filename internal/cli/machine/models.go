@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/model/catalog"
 )
 
+// ModelsCmd is the command "belay models".
 type ModelsCmd struct {
 	List modelsListCmd `cmd:"" default:"withargs" help:"List the models that the catalogue knows, with context and prices."`
 	Show modelsShowCmd `cmd:"" help:"Show what is known of a model, and where each value comes from."`

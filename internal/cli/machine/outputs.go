@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// OutputsCmd is the command "belay outputs".
 type OutputsCmd struct {
 	List   outputsListCmd   `cmd:"" use:"list_outputs" default:"withargs" help:"List what programs and tools printed that is kept beside the log."`
 	Expire outputsExpireCmd `cmd:"" help:"Let outputs go: what the model was shown of them stays."`

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/secret/vault"
 )
 
+// SecretCmd is the command "belay secret".
 type SecretCmd struct {
 	Set  secretSetCmd  `cmd:"" help:"Keep a secret, read from the terminal without showing it, or from standard input."`
 	List secretListCmd `cmd:"" default:"withargs" help:"List the secrets that are kept, without their values."`

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/store/retention"
 )
 
+// StoreCmd is the command "belay store".
 type StoreCmd struct {
 	Stats   storeStatsCmd   `cmd:"" default:"1" help:"Say what the store holds and how large it is."`
 	Backup  storeBackupCmd  `cmd:"" help:"Write everything into one file, while others go on working."`

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// VerifyCmd is the command "belay verify".
 type VerifyCmd struct {
 	Against string `placeholder:"HEADS" help:"Compare with heads that were kept elsewhere: the file that --heads wrote."`
 	Heads   bool   `help:"Print every stream's head, to be kept elsewhere."`
@@ -33,6 +34,7 @@ type verdict struct {
 	Expired     int               `json:"expired,omitempty"` // outputs that expired, according to facts
 }
 
+// Run implements command.Command.
 func (c *VerifyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	var kept []store.Head
 	if c.Against != "" {

@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// ViewsCmd is the command "belay views".
 type ViewsCmd struct {
 	Rebuild viewsRebuildCmd `cmd:"" help:"Drop what was folded from the log and fold it again."`
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/view/story"
 )
 
+// ApproveCmd is the command "belay approve".
 type ApproveCmd struct {
 	ID      string `arg:"" help:"The action, or the beginning of its id."`
 	Session bool   `help:"Allow the tool for the whole session, not just this call."`
@@ -33,6 +34,7 @@ type ApproveCmd struct {
 	Clear bool `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
 }
 
+// Run implements command.Command.
 func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version}
 	if c.Args != "" {
@@ -61,20 +63,24 @@ func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return respond(ctx, a, c.ID, r, c.Edit)
 }
 
+// DenyCmd is the command "belay deny".
 type DenyCmd struct {
 	ID      string `arg:"" help:"The action, or the beginning of its id."`
 	Message string `short:"m" placeholder:"TEXT" help:"Why; the model reads it."`
 }
 
+// Run implements command.Command.
 func (c *DenyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message}, false)
 }
 
+// AnswerCmd is the command "belay answer".
 type AnswerCmd struct {
 	ID   string   `arg:"" help:"The action, or the beginning of its id."`
 	Text []string `arg:"" help:"The answer."`
 }
 
+// Run implements command.Command.
 func (c *AnswerCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	text := strings.Join(c.Text, " ")
 	if strings.TrimSpace(text) == "" {

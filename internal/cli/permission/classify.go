@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/tool/exec"
 )
 
+// PolicyCmd is the command "belay policy".
 type PolicyCmd struct {
 	Explain  policyExplainCmd  `cmd:"" use:"evaluate_permission" help:"Say why a call is allowed, asked about or denied, and what would change that."`
 	Test     policyTestCmd     `cmd:"" help:"Try the examples of rules."`

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// GrantsCmd is the command "belay grants".
 type GrantsCmd struct {
 	List   grantsListCmd   `cmd:"" use:"list_grants" default:"withargs" help:"List what people allowed in sessions and that counts yet."`
 	Revoke grantsRevokeCmd `cmd:"" use:"revoke_grant" help:"Take back what was allowed; it counts from the next call that is judged."`

@@ -14,12 +14,14 @@ import (
 	"github.com/belay-run/belay/internal/config"
 )
 
+// TrustCmd is the command "belay trust".
 type TrustCmd struct {
 	List   bool     `short:"l" help:"List trusted files, and whether they changed since."`
 	Revoke bool     `help:"Take trust back."`
 	Paths  []string `arg:"" optional:"" help:"Files of a workspace; all of this workspace that count only when trusted."`
 }
 
+// Run implements command.Command.
 func (c *TrustCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.List && (c.Revoke || len(c.Paths) > 0) {
 		return 0, belay.Errorf(belay.CodeUsage, "it stands alone").At("--list").WithHint("belay trust --list")

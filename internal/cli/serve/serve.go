@@ -33,6 +33,7 @@ import (
 	hubs "github.com/belay-run/belay/internal/view/feed"
 )
 
+// ServeCmd is the command "belay serve".
 type ServeCmd struct {
 	Listen   string        `default:"127.0.0.1:4260" placeholder:"ADDR" help:"Where to listen: an address and a port, 0 for any (default 127.0.0.1:4260)."`
 	TLSCert  string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; with --tls-key it is served over TLS."`
@@ -58,6 +59,7 @@ type Served struct {
 	Token string `json:"token,omitempty"` // made at the first start, and shown this once
 }
 
+// Run implements command.Command.
 func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	ws, err := a.CheckedWorkspace()
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
+// TokenCmd is the command "belay token".
 type TokenCmd struct {
 	Create tokenCreateCmd `cmd:"" use:"create_token" help:"Make a token; it is printed once and kept nowhere."`
 	List   tokenListCmd   `cmd:"" use:"list_tokens" default:"1" help:"List the tokens and what they allow."`

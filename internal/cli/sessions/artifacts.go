@@ -15,12 +15,14 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// ArtifactsCmd is the command "belay sessions artifacts".
 type ArtifactsCmd struct {
 	ID   string `arg:"" help:"The session, or the beginning of its id."`
 	Name string `arg:"" optional:"" help:"Print this one: NAME, or NAME@VERSION. Without it all are listed."`
 	Out  string `short:"o" placeholder:"FILE" help:"Write it to a file that doesn't exist yet."`
 }
 
+// Read implements command.Reader.
 func (c *ArtifactsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	if c.Out != "" && c.Name == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "it takes one artifact").At("--out").WithHint("belay sessions artifacts %s NAME --out FILE", c.ID)

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// AttachCmd is the command "belay attach".
 type AttachCmd struct {
 	ID       string `arg:"" help:"The process."`
 	ReadOnly bool   `name:"read-only" help:"Only look on."`
@@ -24,6 +25,7 @@ type AttachCmd struct {
 	Session  string `placeholder:"ID" help:"The program's session, for --server."`
 }
 
+// Run implements command.Command.
 func (c *AttachCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	cl, session, done, err := c.server(ctx, a)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// DeleteCmd is the command "belay sessions delete".
 type DeleteCmd struct {
 	ID  []string `arg:"" help:"The sessions, or the beginnings of their ids."`
 	Yes bool     `short:"y" help:"Don't ask."`
@@ -31,6 +32,7 @@ type deleted struct {
 	Left     int             `json:"left,omitempty"` // contents that are collected later
 }
 
+// Read implements command.Reader.
 func (c *DeleteCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	var all []view.Session
 	for _, name := range c.ID {

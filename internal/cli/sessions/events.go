@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay/internal/view/story"
 )
 
+// EventsCmd is the command "belay events".
 type EventsCmd struct {
 	Session string `arg:"" optional:"" help:"Only of this session; without it, of the whole store."`
 	Follow  bool   `short:"f" help:"Go on with what comes."`
@@ -21,6 +22,7 @@ type EventsCmd struct {
 	Type    string `placeholder:"NAME" help:"Only facts of this type, or of a family: tool, model, permission.evaluated …"`
 }
 
+// Read implements command.Reader.
 func (c *EventsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	after, err := position(c.After)
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/lib/files"
 )
 
+// ExportCmd is the command "belay export".
 type ExportCmd struct {
 	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
 	Last   bool   `short:"l" help:"The last session of this workspace."`
@@ -32,6 +33,7 @@ type exported struct {
 	*transfer.Export
 }
 
+// Run implements command.Command.
 func (c *ExportCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
+// ForkCmd is the command "belay fork".
 type ForkCmd struct {
 	ID    string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
 	Turn  string `placeholder:"N|TURN" help:"The last turn to take along: its number or its id; 0 takes none. The one that ended last."`
@@ -26,6 +27,7 @@ type forked struct {
 	Title   string          `json:"title"`
 }
 
+// Order implements command.Orderer.
 func (c *ForkCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	id, err := a.SessionID(ctx, r.Store, c.ID, c.ID == "")
 	if err != nil {

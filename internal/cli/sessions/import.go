@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// ImportCmd is the command "belay import".
 type ImportCmd struct {
 	Format string   `enum:"auto,bundle,transcript,claude-code,openclaw" default:"auto" help:"What the files are; auto looks into them. openclaw is pi's format too."`
 	Trust  bool     `help:"Accept a bundle whose session can act without a question: with unfinished work, or with tools that run without asking."`
@@ -38,6 +39,7 @@ type imported struct {
 	Left     []transfer.Loss `json:"left,omitempty"` // what could not be carried over
 }
 
+// Run implements command.Command.
 func (c *ImportCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	for _, name := range c.Files {
 		f, err := command.OpenFile(a, name)

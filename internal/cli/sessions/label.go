@@ -11,11 +11,13 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 )
 
+// RenameCmd is the command "belay sessions rename".
 type RenameCmd struct {
 	ID    string   `arg:"" help:"The session, or the beginning of its id."`
 	Title []string `arg:"" help:"What lists call it."`
 }
 
+// Run implements command.Command.
 func (c *RenameCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	title := strings.TrimSpace(strings.Join(c.Title, " "))
 	if title == "" {
@@ -24,37 +26,45 @@ func (c *RenameCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Title: title}, "renamed")
 }
 
+// TagCmd is the command "belay sessions tag".
 type TagCmd struct {
 	ID   string   `arg:"" help:"The session, or the beginning of its id."`
 	Tags []string `arg:"" help:"The tags: a word each."`
 }
 
+// Run implements command.Command.
 func (c *TagCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Tag: c.Tags}, "tagged")
 }
 
+// UntagCmd is the command "belay sessions untag".
 type UntagCmd struct {
 	ID   string   `arg:"" help:"The session, or the beginning of its id."`
 	Tags []string `arg:"" help:"The tags."`
 }
 
+// Run implements command.Command.
 func (c *UntagCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return label(ctx, a, []string{c.ID}, sessions.LabelSession{Untag: c.Tags}, "untagged")
 }
 
+// ArchiveCmd is the command "belay sessions archive".
 type ArchiveCmd struct {
 	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
 }
 
+// Run implements command.Command.
 func (c *ArchiveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	yes := true
 	return label(ctx, a, c.ID, sessions.LabelSession{Archived: &yes}, "archived")
 }
 
+// UnarchiveCmd is the command "belay sessions unarchive".
 type UnarchiveCmd struct {
 	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
 }
 
+// Run implements command.Command.
 func (c *UnarchiveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return label(ctx, a, c.ID, sessions.LabelSession{Archived: new(bool)}, "unarchived")
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// ProcessCmd is the command "belay process".
 type ProcessCmd struct {
 	List   processListCmd   `cmd:"" use:"list_processes" default:"withargs" help:"List the programs that sessions run."`
 	Output processOutputCmd `cmd:"" use:"read_process_output" help:"Print what is kept of a program's output, also when it has ended."`

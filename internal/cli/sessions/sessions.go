@@ -16,12 +16,14 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// ListCmd is the command "belay sessions list".
 type ListCmd struct {
 	All      bool     `short:"a" help:"The sessions of all workspaces."`
 	Tag      []string `placeholder:"TAG" help:"Only sessions with this tag; repeated, with all of them."`
 	Archived bool     `help:"The archived sessions."`
 }
 
+// Run implements command.Command.
 func (c *ListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	f := view.Filter{Tags: c.Tag, Archived: &c.Archived}
 	if !c.All {
@@ -74,6 +76,7 @@ func noSessions(e *term.Env, all bool) (int, error) {
 	return belay.ExitOK, nil
 }
 
+// ShowCmd is the command "belay sessions show".
 type ShowCmd struct {
 	ID    string `arg:"" help:"The session, or the beginning of its id."`
 	Turns bool   `short:"t" help:"Its turns, numbered."`
@@ -86,6 +89,7 @@ type shown struct {
 	Turns []app.PastTurn `json:"turns,omitempty"` // asked for with --turns
 }
 
+// Read implements command.Reader.
 func (c *ShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	s, err := app.FindSession(ctx, st, c.ID)
 	if err != nil {
@@ -137,12 +141,14 @@ func showTurns(e *term.Env, turns []app.PastTurn) error {
 	})
 }
 
+// InterruptCmd is the command "belay sessions interrupt".
 type InterruptCmd struct {
 	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
 	Last   bool   `short:"l" help:"The last session of this workspace."`
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
+// Order implements command.Orderer.
 func (c *InterruptCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	if (c.ID == "") != c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")

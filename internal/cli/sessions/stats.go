@@ -13,12 +13,14 @@ import (
 	"github.com/belay-run/belay/internal/view/story"
 )
 
+// StatsCmd is the command "belay stats".
 type StatsCmd struct {
 	ID    string        `arg:"" optional:"" help:"Only of this session."`
 	All   bool          `short:"a" help:"Of all workspaces."`
 	Since time.Duration `placeholder:"TIME" help:"Only what happened in this time until now, such as 24h."`
 }
 
+// Read implements command.Reader.
 func (c *StatsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	if c.Since < 0 {
 		return 0, belay.Errorf(belay.CodeUsage, "%s lies in the future", c.Since).At("--since").WithHint("--since 24h")

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// TopCmd is the command "belay top".
 type TopCmd struct {
 	Once  bool          `help:"Print one table and end; so it is without a terminal."`
 	Every time.Duration `default:"1s" placeholder:"TIME" help:"How often it looks (default 1s)."`
@@ -48,6 +49,7 @@ type agentUse struct {
 	Ended  view.Programs  `json:"took"`
 }
 
+// Read implements command.Reader.
 func (c *TopCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	if c.Every < 100*time.Millisecond {
 		return 0, belay.Errorf(belay.CodeUsage, "%s is too short", c.Every).At("--every").WithHint("--every 1s")

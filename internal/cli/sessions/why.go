@@ -15,11 +15,13 @@ import (
 	"github.com/belay-run/belay/internal/view/story"
 )
 
+// WhyCmd is the command "belay why".
 type WhyCmd struct {
 	ID       string `arg:"" optional:"" help:"A turn, step, call, action, task, run, session or event, or the beginning of its id; without it, what happened last here."`
 	Timeline bool   `short:"t" help:"Show what happened in order instead."`
 }
 
+// Read implements command.Reader.
 func (c *WhyCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
 	events, err := about(ctx, a, st, c.ID)
 	if err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/workspace/git"
 )
 
+// WorktreeCmd is the command "belay worktree".
 type WorktreeCmd struct {
 	List   worktreeListCmd   `cmd:"" default:"withargs" help:"List the worktrees that sessions of this workspace have."`
 	Remove worktreeRemoveCmd `cmd:"" help:"Remove a session's worktree; its branch stays if something was committed to it."`

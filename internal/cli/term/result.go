@@ -123,6 +123,7 @@ type Called struct {
 	Millis  int64  `json:"ms,omitempty"`
 }
 
+// String implements fmt.Stringer.
 func (c *Called) String() string {
 	if c.Outcome != "" {
 		return fmt.Sprintf("%s: %s in %s", c.Tool, c.Outcome, time.Duration(c.Millis)*time.Millisecond)

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 )
 
+// BenchCmd is the command "belay bench".
 type BenchCmd struct {
 	Run benchRunCmd `cmd:"" help:"Run many sessions at once in this process and print how fast they went."`
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
+// QueueCmd is the command "belay queue".
 type QueueCmd struct {
 	List    queueListCmd    `cmd:"" use:"queue_snapshot" default:"withargs" help:"List the turns of a session that wait."`
 	Promote queuePromoteCmd `cmd:"" use:"promote_queued_turn" help:"Move a waiting turn to the front, or to another place."`

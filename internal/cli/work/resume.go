@@ -13,12 +13,14 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
+// ResumeCmd is the command "belay sessions resume".
 type ResumeCmd struct {
 	command.SettingFlags
 	Last bool   `short:"l" help:"The last session of this workspace."`
 	ID   string `arg:"" optional:"" help:"The session, or the beginning of its id."`
 }
 
+// Run implements command.Command.
 func (c *ResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")

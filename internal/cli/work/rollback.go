@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
+// RollbackCmd is the command "belay rollback".
 type RollbackCmd struct {
 	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
 	Turn   string `required:"" placeholder:"N|TURN" help:"The last turn that stays: its number or its id; 0: none does."`
@@ -19,6 +20,7 @@ type RollbackCmd struct {
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
+// UndoCmd is the command "belay undo".
 type UndoCmd struct {
 	Turns   int    `arg:"" optional:"" default:"1" help:"How many of the last turns."`
 	Session string `placeholder:"ID" help:"The session, or the beginning of its id; the last one of this workspace."`
@@ -34,6 +36,7 @@ type rollback struct {
 	dry, force bool
 }
 
+// Run implements command.Command.
 func (c *RollbackCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return rollBack(ctx, a, c.ID, c.DryRun, c.Force, func(w *turnRun) (*sessions.Rollback, error) {
 		return sessions.PlanRollback(ctx, w.Call("rollback_thread"), &sessions.RollbackThread{Session: w.session, Turn: c.Turn,
@@ -41,6 +44,7 @@ func (c *RollbackCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	})
 }
 
+// Run implements command.Command.
 func (c *UndoCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.Turns < 1 {
 		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of turns", c.Turns).WithHint("belay undo takes back the last turn, belay undo 2 the last two")

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/model/catalog"
 )
 
+// RunCmd is the command "belay run".
 type RunCmd struct {
 	command.SettingFlags
 	Sources
@@ -26,6 +27,7 @@ type RunCmd struct {
 	Text      []string `arg:"" optional:"" help:"What to do; - or nothing reads it from standard input."`
 }
 
+// Run implements command.Command.
 func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.Session != "" && c.Continue {
 		return 0, belay.Errorf(belay.CodeUsage, "--session names one session, --continue another").At("--continue").WithHint("leave one of them out")

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/lib/files"
 )
 
+// TemplatesCmd is the command "belay templates".
 type TemplatesCmd struct {
 	List   templateListCmd   `cmd:"" default:"withargs" help:"List the templates for prompts."`
 	Show   templateShowCmd   `cmd:"" help:"Show a template: its variables and its digest."`

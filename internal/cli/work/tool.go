@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
+// ToolCmd is the command "belay tool".
 type ToolCmd struct {
 	List toolListCmd `cmd:"" use:"get_tool_inventory" default:"withargs" help:"List the tools of this workspace."`
 	Show toolShowCmd `cmd:"" help:"Show one tool: its text, its arguments, how it is governed."`
@@ -69,6 +70,7 @@ func describeTool(p *app.Place, s belay.ToolSpec) described {
 	return d
 }
 
+// EffectOf returns the effect class of a tool, the strictest if it names none.
 func EffectOf(s belay.ToolSpec) string { return string(cmp.Or(s.Effect, belay.AtMostOnce)) }
 
 // Does is what the gate and the scheduler know of a tool, in a few words.

@@ -53,6 +53,7 @@ type Reference struct {
 	Where string // file:line:column
 }
 
+// String implements fmt.Stringer.
 func (r Reference) String() string { return r.Kind + ":" + r.Name }
 
 // Protocols are those that a provider can speak.

@@ -46,6 +46,7 @@ type Place struct {
 	Dev, Ino uint64
 }
 
+// PlaceOf returns the place of a path, by device and inode.
 func PlaceOf(path string) (Place, error) {
 	var st unix.Stat_t
 	err := unix.Stat(path, &st)

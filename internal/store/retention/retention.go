@@ -39,6 +39,7 @@ const highWater = 80
 // None tells that a policy keeps everything.
 func (p Policy) None() bool { return p == Policy{} }
 
+// String implements fmt.Stringer.
 func (p Policy) String() string {
 	var parts []string
 	add := func(is bool, format string, v any) {

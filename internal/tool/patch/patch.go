@@ -111,6 +111,7 @@ type Problem struct {
 	Hint    string
 }
 
+// Error implements error.
 func (p *Problem) Error() string {
 	var b strings.Builder
 	switch {
@@ -135,6 +136,7 @@ func (p *Problem) Error() string {
 // Problems are all that is wrong with a patch, in its order.
 type Problems []*Problem
 
+// Error implements error.
 func (ps Problems) Error() string {
 	lines := make([]string, len(ps))
 	for i, p := range ps {

@@ -191,6 +191,7 @@ func (s *Copy) Open(ctx context.Context) (*sql.DB, *sql.Conn, error) {
 // Panic is an error that was a panic.
 type Panic struct{ value any }
 
+// Error implements error.
 func (p *Panic) Error() string { return fmt.Sprintf("SQLite gave up: %v", p.value) }
 
 // Guard runs what reads a copy. What SQLite makes of damaged pages is its own

@@ -201,6 +201,7 @@ type Problem struct {
 	What  string `json:"what"`
 }
 
+// String implements fmt.Stringer.
 func (p Problem) String() string { return p.Place + ": " + p.What }
 
 // Tail reports whether only the log's last transaction is concerned: a crash or a
