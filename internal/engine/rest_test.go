@@ -18,8 +18,8 @@ func (b *bench) queued(n int) belay.Order {
 		Command: belay.SubmitWork{Thread: thr, Task: belay.TaskID(fmt.Sprintf("task_q%d", n)), Turn: belay.TurnID(fmt.Sprintf("turn_q%d", n)), Text: belay.Content{Text: "go on"}, Rules: b.ref}}
 }
 
-// What an engine remembers of a session at rest is what the log says, whoever
-// writes to it in between: another process, or a drive of its own.
+// A session at rest is what the log says, whoever writes to it in between: another
+// process, or a drive of this one.
 // Guarantee: L16.
 func TestASessionAtRestIsWhatTheLogSays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -81,7 +81,7 @@ func (r *Runner) run(ctx context.Context, c policy.Checker, dir string, question
 	case out.more:
 		return nil, fmt.Errorf("its answer has more than %d bytes", policy.MaxAnswer)
 	}
-	return out.Bytes(), nil
+	return out.kept.Bytes(), nil
 }
 
 // program is the file that a checker names: absolute, or a name that the system
@@ -127,15 +127,15 @@ func (r *Runner) post(ctx context.Context, url string, question []byte) ([]byte,
 
 // bounded keeps the beginning of what is written, and whether there was more.
 type bounded struct {
-	bytes.Buffer
+	kept bytes.Buffer // not embedded: what copies into it would go around the bound
 	more bool
 }
 
 func (b *bounded) Write(p []byte) (int, error) {
-	if room := policy.MaxAnswer - b.Len(); len(p) > room {
+	if room := policy.MaxAnswer - b.kept.Len(); len(p) > room {
 		b.more = true
-		b.Buffer.Write(p[:room])
+		b.kept.Write(p[:room])
 		return len(p), nil
 	}
-	return b.Buffer.Write(p)
+	return b.kept.Write(p)
 }
