@@ -31,7 +31,7 @@ func (r *Runtime) Drive(ctx context.Context, id belay.SessionID) (err error) {
 	if s.Session == "" { // refused commands of a session that never was
 		return nil
 	}
-	if err := r.settleUse(ctx, s, epoch); err != nil {
+	if busy, err := r.settleUse(ctx, s, epoch); err != nil || !busy {
 		return err
 	}
 	return r.Engine.Session(ctx, id, func([]store.LaneRow) bool { return r.programsWait(context.WithoutCancel(ctx), s.Session) })
@@ -52,35 +52,40 @@ func (r *Runtime) programsWait(ctx context.Context, id belay.SessionID) bool {
 }
 
 // settleUse makes the session its workspace's writer, if its rules allow changes; its
-// threads know before they are driven.
-func (r *Runtime) settleUse(ctx context.Context, s *session.State, epoch int64) error {
+// threads know before they are driven. A session that isn't busy has nothing to do and
+// claims nothing: it would keep another from writing that begins in the same moment.
+func (r *Runtime) settleUse(ctx context.Context, s *session.State, epoch int64) (busy bool, err error) {
 	var more []policy.Grant
 	for _, th := range s.Threads {
 		state, err := r.Thread(ctx, th)
 		if err != nil {
-			return err
+			return false, err
 		}
 		more = append(more, state.Grants...)
+		busy = busy || state.Busy()
+	}
+	if !busy {
+		return false, nil
 	}
 	changes, err := r.Workspaces.MayChange(ctx, s, more)
 	if err != nil {
-		return err
+		return true, err
 	}
 	var use belay.WorkspaceUse
 	if changes {
 		if use, _, err = r.ClaimWriter(ctx, s.Session, epoch, s.Workspace, s.Settings.Share); err != nil {
-			return err
+			return true, err
 		}
 	}
 	if use == s.Use {
-		return nil
+		return true, nil
 	}
 	order := belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "runtime", Time: r.Now().UTC(),
 		Session: s.Session, Stream: s.Session.Stream(), Command: belay.UseWorkspace{Use: &use}}
 	if err := r.Store.Enqueue(ctx, order); err != nil {
-		return err
+		return true, err
 	}
-	return r.Engine.Settle(ctx, s.Session)
+	return true, r.Engine.Settle(ctx, s.Session)
 }
 
 // ClaimWriter makes a session that this process owns the writer of its workspace, or

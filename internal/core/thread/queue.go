@@ -48,6 +48,12 @@ func urgent(m belay.QueueMode) bool {
 	return m == belay.QueueInterrupt || m == belay.QueueRollback
 }
 
+// Busy reports whether something is left to do: a turn runs or waits, files are to be
+// restored or kept, or programs run.
+func (s *State) Busy() bool {
+	return s.occupied() || s.Restore != nil || s.Keep != nil || s.Undo != "" || len(s.Procs) > 0
+}
+
 // occupied reports whether another turn comes before one that is submitted now.
 func (s *State) occupied() bool { return s.Turn != nil || len(s.Queue) > 0 }
 
