@@ -79,6 +79,7 @@ type world struct {
 	dir    string
 	stores map[string]*memory.Data
 	tools  []tool.Tool // besides the usual ones
+	writes bool        // its sessions may change their workspaces
 }
 
 func newWorld(t *testing.T) *world {
@@ -125,7 +126,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return TenantConfig{Runtime: &app.Runtime{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}, Close: func() error { p.Close(); return st.Close() }}, nil
+		return TenantConfig{Runtime: &app.Runtime{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir, writes: w.writes}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}, Close: func() error { p.Close(); return st.Close() }}, nil
 	}
 	for _, f := range change {
 		f(&c)
@@ -269,6 +270,8 @@ type plainWiring struct {
 	st  store.Store
 	set *tool.Set
 	ws  string
+
+	writes bool
 }
 
 func (w *plainWiring) Workspace(_ context.Context, dir string) (string, error) {
@@ -307,7 +310,7 @@ func (w *plainWiring) Rules(ctx context.Context, by, ws string, s belay.Settings
 }
 
 func (w *plainWiring) MayChange(context.Context, *session.State, []policy.Grant) (bool, error) {
-	return false, nil
+	return w.writes, nil
 }
 
 func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.ToolSpec, error) {
