@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/budget"
 )
 
 // Which model a turn is sent to is decided by what the turn needs; candidates
@@ -18,13 +19,16 @@ type Candidate struct {
 	BaseURL string `json:"baseUrl,omitempty"` // where the provider is reached; empty: its own address
 	Lacks   string `json:"lacks,omitempty"`   // why it can't be used at all: credential, network, policy
 	Known   bool   `json:"known,omitempty"`   // its abilities are known; of one that isn't nothing is refused
+
+	Prices *budget.Prices `json:"prices,omitempty"` // nil: not known
 }
 
 // Profile is what a turn needs of a model.
 type Profile struct {
-	Kind   string   `json:"kind"`            // what the turn is for: work, summary, review
-	Source string   `json:"source"`          // its origin: settings, agent, default
-	Needs  []string `json:"needs,omitempty"` // abilities: tools, images, files, structured_output, reasoning
+	Kind   string   `json:"kind"`             // what the turn is for: work, summary, review
+	Source string   `json:"source"`           // its origin: settings, agent, default
+	Needs  []string `json:"needs,omitempty"`  // abilities: tools, images, files, structured_output, reasoning
+	Priced bool     `json:"priced,omitempty"` // its money is limited, so that only a model with known prices will do
 }
 
 // Abilities that attachments need. A model is sent none that it isn't known to take,
@@ -39,7 +43,7 @@ const (
 func (p Profile) With(needs []string, all []Candidate) Profile {
 	p.Needs = slices.Clone(p.Needs)
 	for _, n := range needs {
-		able := slices.ContainsFunc(all, func(c Candidate) bool { return c.Lacks == "" && len(c.missing(append(p.Needs, n))) == 0 })
+		able := slices.ContainsFunc(all, func(c Candidate) bool { return p.lacks(&c) == "" && len(c.missing(append(p.Needs, n))) == 0 })
 		if able && !slices.Contains(p.Needs, n) {
 			p.Needs = append(p.Needs, n)
 		}
@@ -62,8 +66,8 @@ func (p Profile) decide(all []Candidate) (d routing) {
 		c := &all[i]
 		missing := c.missing(p.Needs)
 		switch {
-		case c.Lacks != "":
-			d.excluded = append(d.excluded, event.Excluded{Route: c.Route, Reason: c.Lacks})
+		case p.lacks(c) != "":
+			d.excluded = append(d.excluded, event.Excluded{Route: c.Route, Reason: p.lacks(c)})
 		case len(missing) > 0:
 			d.excluded = append(d.excluded, event.Excluded{Route: c.Route, Reason: "capability: " + strings.Join(missing, ", ")})
 			for _, m := range missing {
@@ -81,6 +85,14 @@ func (p Profile) decide(all []Candidate) (d routing) {
 		}
 	}
 	return d
+}
+
+// lacks is why a candidate can't be used whatever it is able to do; empty if it can.
+func (p Profile) lacks(c *Candidate) string {
+	if c.Lacks == "" && p.Priced && c.Prices == nil {
+		return "price"
+	}
+	return c.Lacks
 }
 
 // missing are the needs that the candidate doesn't meet.

@@ -43,6 +43,7 @@ func (m *Providers) candidate(w *config.Workspace, s belay.Settings) core.Candid
 			}
 		}
 		if p := known.Prices.At(m.Now()); p != nil {
+			c.Prices = p
 			c.InputPrice, c.OutputPrice = p.Input, p.Output
 		}
 	}
@@ -130,11 +131,8 @@ func (t Turns) Counts(s belay.Settings) tokens.Profile {
 
 // Price is what an answer cost.
 func (t Turns) Price(s belay.Settings, u belay.Usage) (int64, bool) {
-	known, ok := t.Known(t.Entered(), s)
-	if !ok {
-		return 0, false
-	}
-	return catalog.Cost(known, u, t.Now())
+	known, _ := t.Known(t.Entered(), s)
+	return known.Prices.Cost(u, t.Now())
 }
 
 // Takes reports whether a model that a turn's requests may go to takes something.

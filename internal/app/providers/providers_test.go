@@ -34,13 +34,13 @@ func TestAModelHasThePricesOfItsServer(t *testing.T) {
 	}
 }
 
-// TestAFileSaysWhatAModelCanDo: for the server that serves it.
-func TestAFileSaysWhatAModelCanDo(t *testing.T) {
+// TestAFileSaysWhatAModelCanDoAndCosts: for the server that serves it.
+func TestAFileSaysWhatAModelCanDoAndCosts(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(dir, "belay"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := "models:\n  - {provider: local, model: house, abilities: [images]}\n"
+	text := "models:\n  - {provider: local, model: house, abilities: [images], usd_per_million: {input: 1, output: 2}}\n"
 	if err := os.WriteFile(filepath.Join(dir, "belay", config.Models), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -53,6 +53,9 @@ func TestAFileSaysWhatAModelCanDo(t *testing.T) {
 		}
 		if got := model.AbilitiesOf(p, name).Images; got != want {
 			t.Errorf("%s takes images: %v, want %v", name, got, want)
+		}
+		if c := m.Routes(w, belay.Settings{Provider: "ollama", Model: name})[0]; (c.Prices != nil) != (name == "house") {
+			t.Errorf("%s has the prices %v", name, c.Prices)
 		}
 	}
 }

@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/model/catalog"
 )
 
@@ -106,7 +107,7 @@ func showPrices(row func(name, field, value string), m catalog.Model, a *command
 }
 
 // rates are dollars for a million tokens.
-func rates(r catalog.Rates) string {
+func rates(r budget.Rates) string {
 	s := fmt.Sprintf("in %s, out %s", term.Dollars(r.Input), term.Dollars(r.Output))
 	if r.CacheRead != nil {
 		s += ", cache read " + term.Dollars(*r.CacheRead)

@@ -18,6 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/testkit/golden"
 )
@@ -264,7 +265,9 @@ func (w *world) setRule(kv string) {
 	case "route":
 		w.rules.Routes = append(w.rules.Routes, candidate(v))
 	case "needs":
-		w.rules.Profile = core.Profile{Kind: "work", Source: "settings", Needs: []string{v}}
+		w.rules.Profile.Kind, w.rules.Profile.Source, w.rules.Profile.Needs = "work", "settings", []string{v}
+	case "priced":
+		w.rules.Profile.Priced = true
 	case "time":
 		d, _ := time.ParseDuration(v)
 		s.Limits.Time = belay.Duration(d)
@@ -274,9 +277,15 @@ func (w *world) setRule(kv string) {
 }
 
 // candidate is PROVIDER/MODEL, then :N for what it reads, +ABILITY for what it
-// is known to do, !REASON for why it can't be used.
+// is known to do, $N for what a million tokens cost in dollars, !REASON for why it
+// can't be used.
 func candidate(v string) (c core.Candidate) {
 	v, c.Lacks, _ = strings.Cut(v, "!")
+	v, dollars, priced := strings.Cut(v, "$")
+	if priced {
+		n, _ := strconv.ParseInt(dollars, 10, 64)
+		c.Prices = &budget.Prices{Rates: budget.Rates{Input: n * 1e6, Output: n * 1e6}}
+	}
 	v, able, known := strings.Cut(v, "+")
 	if c.Known = known; able != "" {
 		c.Capabilities = strings.Split(able, "+")

@@ -5,8 +5,8 @@
 // names its line and column. It reads no file and reaches no network: the caller
 // supplies the text.
 //
-// read.go reads files, lookup.go finds a model by the names it has, price.go
-// says what a request costs.
+// read.go reads files, lookup.go finds a model by the names it has; package
+// budget says what a request costs.
 package catalog
 
 import (
@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/budget"
 )
 
 // Ability is something that not every model can do. One that a model doesn't
@@ -44,16 +45,16 @@ const Open = "open"
 
 // Model is what is known of a model. A zero field is not known.
 type Model struct {
-	Provider   string    `json:"provider"`             // whose it is: openai, anthropic, google, open, or as a file says
-	Name       string    `json:"model"`                // as its provider calls it
-	Aliases    []string  `json:"aliases,omitempty"`    // other names of the same
-	Context    int64     `json:"context,omitempty"`    // tokens of a request and its answer together
-	Output     int64     `json:"output,omitempty"`     // tokens of an answer at most
-	Abilities  []Ability `json:"abilities,omitempty"`  //
-	Vocabulary string    `json:"vocabulary,omitempty"` // by which its tokens are counted
-	Factor     float64   `json:"factor,omitempty"`     // its tokens by those of the vocabulary; 0 is 1
-	Pictures   string    `json:"images,omitempty"`     // the rule by which pictures are counted
-	Prices     *Prices   `json:"prices,omitempty"`     // nil: what it costs is not known
+	Provider   string         `json:"provider"`             // whose it is: openai, anthropic, google, open, or as a file says
+	Name       string         `json:"model"`                // as its provider calls it
+	Aliases    []string       `json:"aliases,omitempty"`    // other names of the same
+	Context    int64          `json:"context,omitempty"`    // tokens of a request and its answer together
+	Output     int64          `json:"output,omitempty"`     // tokens of an answer at most
+	Abilities  []Ability      `json:"abilities,omitempty"`  //
+	Vocabulary string         `json:"vocabulary,omitempty"` // by which its tokens are counted
+	Factor     float64        `json:"factor,omitempty"`     // its tokens by those of the vocabulary; 0 is 1
+	Pictures   string         `json:"images,omitempty"`     // the rule by which pictures are counted
+	Prices     *budget.Prices `json:"prices,omitempty"`     // nil: what it costs is not known
 
 	// From is the origin of each field, by its name above: "embedded", with the
 	// date of the data, or file:line:column.

@@ -1,4 +1,6 @@
-package catalog
+// Package budget says what requests cost, and what they can cost at most. It is
+// exact and it saturates: no number of tokens makes a sum wrap.
+package budget
 
 import (
 	"math/big"
@@ -52,8 +54,8 @@ func (p *Prices) rates(input int64) Rates {
 // Cost is what a request costs in millionths of a US dollar, rounded up. It is
 // not ok, which is unknown and never zero, where the usage wasn't reported or is
 // impossible, or where a price that it needs is not known.
-func Cost(m Model, u belay.Usage, at time.Time) (microUSD int64, ok bool) {
-	p := m.Prices.At(at)
+func (p *Prices) Cost(u belay.Usage, at time.Time) (microUSD int64, ok bool) {
+	p = p.At(at)
 	if p == nil || !u.Reported || u.Input < 0 || u.Output < 0 || u.Cached < 0 || u.CacheWrite < 0 {
 		return 0, false
 	}
@@ -61,21 +63,62 @@ func Cost(m Model, u belay.Usage, at time.Time) (microUSD int64, ok bool) {
 	if u.Cached > 0 && r.CacheRead == nil || u.CacheWrite > 0 && r.CacheWrite == nil {
 		return 0, false
 	}
-	var sum big.Int // no product of tokens and rates is too large for it
-	add := func(tokens, rate int64) {
-		sum.Add(&sum, new(big.Int).Mul(big.NewInt(tokens), big.NewInt(rate)))
-	}
-	add(max(0, u.Input-u.Cached-u.CacheWrite), r.Input)
-	add(u.Output, r.Output)
+	s := sum{{max(0, u.Input-u.Cached-u.CacheWrite), r.Input}, {u.Output, r.Output}}
 	if u.Cached > 0 {
-		add(u.Cached, *r.CacheRead)
+		s = append(s, part{u.Cached, *r.CacheRead})
 	}
 	if u.CacheWrite > 0 {
-		add(u.CacheWrite, *r.CacheWrite)
+		s = append(s, part{u.CacheWrite, *r.CacheWrite})
 	}
-	sum.Add(&sum, big.NewInt(perMillion-1)) // rounds up
-	sum.Quo(&sum, big.NewInt(perMillion))
-	return sum.Int64(), sum.Cmp(big.NewInt(maxCost)) <= 0
+	return s.microUSD()
+}
+
+// Bound is the most that a request can cost that is answered within a day and has
+// at most so many tokens of input and output, at the dearest of the rates that
+// may apply to it. It is not ok where the prices are not known.
+func (p *Prices) Bound(input, output int64, at time.Time) (microUSD int64, ok bool) {
+	if p.At(at) == nil {
+		return 0, false
+	}
+	var in, out int64
+	for _, p := range []*Prices{p.At(at), p.At(at.Add(24 * time.Hour))} {
+		if p == nil {
+			continue // what it costs then isn't known; what it costs now is
+		}
+		for _, t := range append([]Tier{{Over: -1, Rates: p.Rates}}, p.Long...) {
+			if t.Over >= input {
+				continue
+			}
+			in, out = max(in, t.Input), max(out, t.Output)
+			for _, cache := range []*int64{t.CacheRead, t.CacheWrite} {
+				if cache != nil {
+					in = max(in, *cache)
+				}
+			}
+		}
+	}
+	most, _ := sum{{max(0, input), in}, {max(0, output), out}}.microUSD()
+	return most, true
+}
+
+// sum is a list of tokens with their rates.
+type sum []part
+
+type part struct{ tokens, rate int64 }
+
+// microUSD is what all parts cost, rounded up; a sum that is too large is maxCost
+// and not ok.
+func (s sum) microUSD() (int64, bool) {
+	var all big.Int // no product of tokens and rates is too large for it
+	for _, p := range s {
+		all.Add(&all, new(big.Int).Mul(big.NewInt(p.tokens), big.NewInt(p.rate)))
+	}
+	all.Add(&all, big.NewInt(perMillion-1)) // rounds up
+	all.Quo(&all, big.NewInt(perMillion))
+	if all.Cmp(big.NewInt(maxCost)) > 0 {
+		return maxCost, false
+	}
+	return all.Int64(), true
 }
 
 const (
