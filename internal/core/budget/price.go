@@ -1,5 +1,6 @@
-// Package budget says what requests cost, and what they can cost at most. It is
-// exact and it saturates: no number of tokens makes a sum wrap.
+// Package budget says what requests cost and what they can cost at most, reads and
+// prints limits of money, tokens, calls and time, and shares a total. It is exact
+// and it saturates: no number of tokens makes a sum wrap.
 package budget
 
 import (
