@@ -47,6 +47,7 @@ type Content struct {
 	Text     string       `json:"text,omitempty"`
 	Ref      *Ref         `json:"ref,omitempty"`
 	Attached []Attachment `json:"attached,omitempty"` // files sent along with the text
+	Tokens   int64        `json:"tokens,omitempty"`   // about how many a model reads, attachments included, before the model's own factor; 0: not counted
 }
 
 // Attachment is a file sent with a text: UTF-8 text, an image or a document.

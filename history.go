@@ -9,9 +9,10 @@ type Beginning struct {
 	Images       []Ref      `json:"images,omitempty"` // pictures and documents in it
 	ForkedFrom   *Fork      `json:"forkedFrom,omitempty"`
 	ImportedFrom *Import    `json:"importedFrom,omitempty"`
-	Files        []FileSeen `json:"files,omitempty"` // file versions the thread has seen
-	Taint        []string   `json:"taint,omitempty"` // untrusted origins in the conversation, as kind:origin
-	Lost         []string   `json:"lost,omitempty"`  // calls with unknown outcome: tool and hash of the arguments
+	Files        []FileSeen `json:"files,omitempty"`  // file versions the thread has seen
+	Taint        []string   `json:"taint,omitempty"`  // untrusted origins in the conversation, as kind:origin
+	Lost         []string   `json:"lost,omitempty"`   // calls with unknown outcome: tool and hash of the arguments
+	Tokens       int64      `json:"tokens,omitempty"` // of the conversation, as in Content; 0: not counted
 }
 
 // Bounds of a beginning, so that it fits into a fact.

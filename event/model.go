@@ -16,9 +16,11 @@ type ModelRequested struct {
 	Limit    string `json:"limit,omitempty"` // why it is final: time, steps, calls, loop
 	Provider string `json:"provider"`
 	Model    string `json:"model,omitempty"`
-	From     int64  `json:"from"`           // first sequence of the range
-	To       int64  `json:"to"`             // last sequence of the range
-	Note     string `json:"note,omitempty"` // the runtime's message to the model, after the range
+	From     int64  `json:"from"`             // first sequence of the range
+	To       int64  `json:"to"`               // last sequence of the range
+	Note     string `json:"note,omitempty"`   // the runtime's message to the model, after the range
+	Tokens   int64  `json:"tokens,omitempty"` // estimate of the input; 0: nothing of it was counted
+	Fixed    int64  `json:"fixed,omitempty"`  // of instructions and tools, before the model's own factor
 }
 
 // ModelDelta is a checkpoint of streaming text: the text since the last

@@ -21,6 +21,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -201,12 +202,14 @@ func (r *Runtime) Thread(ctx context.Context, id belay.ThreadID) (*thread.State,
 
 // Content is a text as facts hold it: without secrets, in a blob when it is long.
 func (r *Runtime) Content(ctx context.Context, text string) (belay.Content, error) {
-	clean := r.Clean(text)
-	if len(clean) <= maxInline {
-		return belay.Content{Text: clean}, nil
+	c := belay.Content{Text: r.Clean(text)}
+	c.Tokens = tokens.Text(c.Text)
+	if len(c.Text) <= maxInline {
+		return c, nil
 	}
-	ref, err := r.Store.Put(ctx, []byte(clean), "text/plain")
-	return belay.Content{Text: Cut(clean, 200), Ref: &ref}, err
+	ref, err := r.Store.Put(ctx, []byte(c.Text), "text/plain")
+	c.Text, c.Ref = Cut(c.Text, 200), &ref
+	return c, err
 }
 
 // maxInline is how much of a text a fact holds itself, in bytes.

@@ -87,7 +87,7 @@ func TestTextIsShownAsItComes(t *testing.T) {
 		then []string
 	}{
 		"plain": {nil, "step 1: Once upon a time", []string{"step 1: Once upon a time there was an end.\n", "completed in "}},
-		"json":  {[]string{"--json"}, `"type":"model.requested"`, []string{`"type":"model.completed"`, `"text":{"text":"Once upon a time there was an end."}`}},
+		"json":  {[]string{"--json"}, `"type":"model.requested"`, []string{`"type":"model.completed"`, `"text":{"text":"Once upon a time there was an end."`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

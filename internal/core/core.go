@@ -76,6 +76,7 @@ type CallModel struct {
 
 	Provider, Model, BaseURL string // the model asked; empty: what the settings say
 	Context                  int64  // the largest context in tokens; 0: unknown
+	Tokens                   int64  // estimate of the input; 0: unknown
 }
 
 // Timer wants nothing but another look at the time: a retry is due then.

@@ -21,6 +21,7 @@ type Candidate struct {
 	Known   bool   `json:"known,omitempty"`   // its abilities are known; of one that isn't nothing is refused
 
 	Prices *budget.Prices `json:"prices,omitempty"` // nil: not known
+	Factor float64        `json:"factor,omitempty"` // its tokens by those that are counted; 0 is 1
 }
 
 // Profile is what a turn needs of a model.

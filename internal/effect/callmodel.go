@@ -106,7 +106,7 @@ func (v *performer) read(ctx context.Context, a *answer) error {
 		return err
 	}
 	r := a.request(c.Shown(model.AbilitiesOf(prov, a.settings.Model)))
-	if err := v.fits(a, c, r); err != nil {
+	if err := v.fits(a, r); err != nil {
 		return err
 	}
 	return a.listen(ctx, prov.Stream(ctx, r))
@@ -187,8 +187,7 @@ type answer struct {
 	began time.Time
 	first time.Time // the first piece came
 
-	settings belay.Settings  // of this attempt: it may go to another model than the session's
-	estimate tokens.Estimate // of the request; zero if it wasn't counted
+	settings belay.Settings // of this attempt: it may go to another model than the session's
 
 	text  strings.Builder
 	clean *secret.Writer // in front of text: a secret may come in pieces
@@ -280,7 +279,6 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.v.e.corrections.Learn(a.settings.Provider+"/"+a.settings.Model, a.estimate.Raw, a.usage)
 	facts = append(append(facts, pictures...), core.Fact{IDs: a.eff.IDs, Data: p})
 	return append(facts, a.v.e.cost(a.eff.IDs, a.settings, p.Usage)...), nil
 }
@@ -330,7 +328,7 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 			if err != nil {
 				return err
 			}
-			p.Text = belay.Content{Text: event.CutText(p.Text.Text, history.Preview), Ref: &ref}
+			p.Text.Text, p.Text.Ref = event.CutText(p.Text.Text, history.Preview), &ref
 		case n < len(p.Calls):
 			if pr := p.Calls[n].Problem; pr != nil {
 				pr.Message, pr.Hint = event.CutText(pr.Message, 60), ""
@@ -378,11 +376,17 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 	return p
 }
 
-// content keeps text in the event while it is short, else in a blob with a preview.
+// content keeps text in the event while it is short, else in a blob with a preview,
+// and counts it.
 func (e *Performers) content(ctx context.Context, text, media string) (belay.Content, error) {
+	c := belay.Content{Text: text}
+	if text != "" {
+		c.Tokens = tokens.Text(text)
+	}
 	if event.TextLen(text) <= inlineText {
-		return belay.Content{Text: text}, nil
+		return c, nil
 	}
 	ref, err := e.c.Store.Put(ctx, []byte(e.c.Secrets.String(text)), media)
-	return belay.Content{Text: event.CutText(text, history.Preview) + " …", Ref: &ref}, err
+	c.Text, c.Ref = event.CutText(text, history.Preview)+" …", &ref
+	return c, err
 }

@@ -46,7 +46,7 @@ type Config struct {
 	// unknown.
 	Price func(s belay.Settings, u belay.Usage) (int64, bool)
 
-	// Counts is how a model counts tokens; nil: requests aren't counted.
+	// Counts is how a model counts tokens; nil: no request is refused for its length.
 	Counts func(s belay.Settings) tokens.Profile
 }
 
@@ -56,11 +56,10 @@ type Check func(ctx context.Context, c policy.Checker, workspace string, questio
 
 // Performers perform the effects of one engine's streams.
 type Performers struct {
-	c           Config
-	convs       *history.Cache
-	corrections tokens.Corrections // of how models count, from what they reported
-	rules       rulesCache
-	background  backgroundPrograms
+	c          Config
+	convs      *history.Cache
+	rules      rulesCache
+	background backgroundPrograms
 
 	mu    sync.Mutex
 	roots map[string]*os.Root // workspaces

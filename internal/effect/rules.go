@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
 )
 
 // maxRules bounds the rules that are kept decoded. Sessions of one agent in one
@@ -57,12 +58,18 @@ func (c *rulesCache) get(of belay.Digest, read func() ([]byte, error)) (*sharedR
 	if same := c.byTools[tools]; same != nil {
 		r.Tools, r.defs = same.Tools, same.defs
 	} else {
-		for _, s := range r.Tools {
-			r.defs = append(r.defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
-		}
+		r.defs = definitions(r.Tools)
 	}
 	c.all[of], c.byTools[tools] = r, r
 	return r, nil
+}
+
+// definitions are tools as models are told of them.
+func definitions(tools []belay.ToolSpec) (defs []model.ToolDef) {
+	for _, s := range tools {
+		defs = append(defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
+	}
+	return defs
 }
 
 // rules are the rules that an effect names.
@@ -73,6 +80,7 @@ func (v *performer) rules(ctx context.Context, ref belay.Ref) (*sharedRules, err
 // KeepRules keeps rules as content, for the turns that will name it. Who needs them
 // here has them decoded.
 func (e *Performers) KeepRules(ctx context.Context, r *thread.Rules) (belay.Ref, error) {
+	r.Tokens = tokens.Instructions(r.System, definitions(r.Tools))
 	raw, err := json.Marshal(struct {
 		*thread.Rules
 		Tools []belay.ToolSpec `json:"tools"` // which are most of it, behind the others

@@ -36,7 +36,7 @@ func (m *Providers) candidate(w *config.Workspace, s belay.Settings) core.Candid
 	c := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
 	known, ok := m.Known(w, s)
 	if c.Known = ok; ok {
-		c.Context = known.Context
+		c.Context, c.Factor = known.Context, known.Factor
 		for _, x := range known.Abilities {
 			if x != catalog.Images && x != catalog.Files {
 				c.Capabilities = append(c.Capabilities, string(x))
@@ -124,9 +124,12 @@ func (t Turns) Provider(ctx context.Context, ws string, s belay.Settings) (model
 }
 
 // Counts is how the model of settings counts tokens.
-func (t Turns) Counts(s belay.Settings) tokens.Profile {
-	known, _ := t.Known(t.Entered(), s)
-	return tokens.Profile{Model: s.Provider + "/" + s.Model, Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
+func (t Turns) Counts(s belay.Settings) tokens.Profile { return t.Providers.Counts(t.Entered(), s) }
+
+// Counts is how the model of settings counts tokens, as the catalogue knows.
+func (m *Providers) Counts(w *config.Workspace, s belay.Settings) tokens.Profile {
+	known, _ := m.Known(w, s)
+	return tokens.Profile{Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
 }
 
 // Price is what an answer cost.

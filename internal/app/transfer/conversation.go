@@ -44,7 +44,7 @@ func (b *transcriptImport) keep(ctx context.Context, f Source) (err error) {
 	from := &belay.Import{Format: about.Format, Name: b.short(filepath.Base(f.Name), maxName), Digest: store.DigestFrom(digest.Sum(nil)),
 		Session: belay.SessionID(b.short(about.Session, 128))}
 	b.begin.ImportedFrom = from
-	if b.begin.Base, err = history.WriteBase(ctx, b.r.Store, b.saying(ctx, from)); err != nil {
+	if b.begin.Base, b.begin.Tokens, err = history.WriteBase(ctx, b.r.Store, b.saying(ctx, from)); err != nil {
 		return err
 	}
 	if b.begin.Base == nil {

@@ -236,7 +236,7 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Sett
 	if err != nil {
 		return err
 	}
-	content, err := w.content(ctx, t)
+	content, err := w.content(ctx, c, t)
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -181,7 +182,7 @@ func (w *turnRun) enqueue(ctx context.Context, c config.Settings, t Task, rules 
 func (w *turnRun) submission(ctx context.Context, c config.Settings, t Task, rules belay.Ref) (belay.SubmitWork, error) {
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
-	content, err := w.content(ctx, t)
+	content, err := w.content(ctx, c, t)
 	return belay.SubmitWork{
 		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue,
 	}, err
@@ -191,16 +192,22 @@ func (w *turnRun) submission(ctx context.Context, c config.Settings, t Task, rul
 const maxInline = 4 << 10
 
 // content is a task without secrets: in a blob when it is long, and what is
-// attached always. What isn't text is kept as it is.
-func (w *turnRun) content(ctx context.Context, t Task) (belay.Content, error) {
+// attached always. What isn't text is kept as it is. It is counted for the model of
+// the settings.
+func (w *turnRun) content(ctx context.Context, s config.Settings, t Task) (belay.Content, error) {
+	p, err := w.a.At(ctx, w.workspace)
+	if err != nil {
+		return belay.Content{}, err
+	}
+	counts := w.a.Models().Counts(p.Workspace, s.Settings)
 	clean := w.a.Secrets().Bytes([]byte(t.Text))
-	c := belay.Content{Text: string(clean)}
+	c := belay.Content{Text: string(clean), Tokens: tokens.Text(string(clean))}
 	if len(clean) > maxInline {
 		ref, err := w.Store.Put(ctx, clean, "text/plain")
 		if err != nil {
 			return c, err
 		}
-		c = belay.Content{Text: term.Short(string(clean), 200), Ref: &ref}
+		c.Text, c.Ref = term.Short(string(clean), 200), &ref
 	}
 	for _, f := range t.Attached {
 		b := f.Content
@@ -211,6 +218,7 @@ func (w *turnRun) content(ctx context.Context, t Task) (belay.Content, error) {
 		if err != nil {
 			return c, err
 		}
+		c.Tokens += counts.Attached(f.Media, b)
 		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.a.Secrets().Bytes([]byte(f.Name))), maxName), Ref: ref})
 	}
 	return c, nil

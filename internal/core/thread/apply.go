@@ -16,6 +16,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	s.tick(e)
 	s.Seq, s.Last, s.Stream = e.Seq, e.Time, e.Stream
 	s.applyProcess(e)
+	s.count(e)
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
@@ -220,6 +221,9 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 	}
 	st := t.Step
 	st.Attempt, st.Phase, st.Problem = p.Attempt, stepRequested, nil
+	if p.Tokens > 0 {
+		st.Tokens, st.Fixed, st.Asked = p.Tokens, p.Fixed, event.Route{Provider: p.Provider, Model: p.Model}
+	}
 }
 
 func (t *Turn) answered(p event.ModelCompleted) {
@@ -257,12 +261,9 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 }
 
 func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
-	if k := s.known(s.Turn.Turn); k != nil {
-		k.End, k.Outcome = e.Seq, o
-	}
-	for _, q := range s.Turn.Joined {
+	for _, q := range append([]Queued{s.Turn.Queued}, s.Turn.Joined...) {
 		if k := s.known(q.Turn); k != nil {
-			k.End, k.Outcome = e.Seq, o
+			k.End, k.Outcome, k.Tokens = e.Seq, o, s.Counts.total()
 		}
 	}
 	if s.Turn.Stop != nil && s.Turn.Stop.Back {

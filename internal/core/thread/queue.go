@@ -28,6 +28,8 @@ type Queued struct {
 
 	Since int64    `json:"since,omitempty"` // the fact that brought the rules
 	Needs []string `json:"needs,omitempty"` // what its attachments need of a model
+
+	Tokens int64 `json:"tokens,omitempty"` // of its text and attachments
 }
 
 // dropped is the note to the model, before the next turn, about turns that
@@ -252,7 +254,7 @@ func (q *queueState) moved() {
 
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Since: e.Seq}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Since: e.Seq, Tokens: p.Text.Tokens}
 	if urgent(p.Queue) {
 		q.Place = 0
 	}

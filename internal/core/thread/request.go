@@ -64,10 +64,11 @@ func (d *decision) ask(kind string) {
 	if kind == KindFinal {
 		limit = d.Turn.exhausted()
 	}
-	to := d.to()
+	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.note(kind))
+	tokens, _, _ := d.estimate(note)
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: 1, To: d.Seq + int64(len(d.ready.Decided)), Note: joinNotes(d.planNote(), d.goneNote(), d.note(kind)),
+		From: 1, To: d.Seq + int64(len(d.ready.Decided)), Note: note, Tokens: tokens, Fixed: d.rules.Tokens,
 	}})
 }
 
@@ -75,16 +76,17 @@ func (d *decision) ask(kind string) {
 func (d *decision) again() {
 	st := d.Turn.Step
 	to := d.to()
+	tokens, _, _ := d.estimate(st.Note)
 	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
-		From: st.From, To: st.To, Note: st.Note,
+		From: st.From, To: st.To, Note: st.Note, Tokens: tokens, Fixed: d.rules.Tokens,
 	}))
 }
 
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

@@ -19,7 +19,8 @@ type Rules struct {
 	Settings           belay.Settings   `json:"settings"`
 	Grants             []policy.Grant   `json:"grants,omitempty"`
 	Tools              []belay.ToolSpec `json:"tools"`
-	System             string           `json:"system"` // instructions of the agent
+	System             string           `json:"system"`           // instructions of the agent
+	Tokens             int64            `json:"tokens,omitempty"` // of System and Tools, as in belay.Content; 0: not counted
 	Workspace          string           `json:"workspace"`
 	Output             json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
 	Boundary           Boundary         `json:"boundary"`

@@ -127,11 +127,12 @@ func (w *world) do(line string) {
 	case "open":
 		w.handle(belay.OpenThread{Workspace: "/ws"})
 	case "submit":
+		rest, tokens := cutNumber(rest, " tokens=")
 		rest, at, _ := strings.Cut(rest, " place=")
 		place, _ := strconv.ParseInt(at, 10, 64)
 		rest, media, _ := strings.Cut(rest, " attach=")
 		turn, mode, _ := strings.Cut(rest, " queue=")
-		text := belay.Content{Text: "do " + turn}
+		text := belay.Content{Text: "do " + turn, Tokens: tokens}
 		if media != "" {
 			text.Attached = []belay.Attachment{{Name: "it", Ref: belay.Ref{Digest: "digest", Media: media}}}
 		}
@@ -258,6 +259,10 @@ func (w *world) setRule(kv string) {
 		s.Limits.Steps = n
 	case "calls":
 		s.Limits.Calls = n
+	case "tokens":
+		w.rules.Tokens = int64(n)
+	case "routes": // instead of those before
+		w.rules.Routes = []core.Candidate{candidate(v)}
 	case "add":
 		w.rules.Tools = append(slices.Clone(w.rules.Tools), moreTools[v])
 	case "drop":
@@ -277,10 +282,12 @@ func (w *world) setRule(kv string) {
 }
 
 // candidate is PROVIDER/MODEL, then :N for what it reads, +ABILITY for what it
-// is known to do, $N for what a million tokens cost in dollars, !REASON for why it
-// can't be used.
+// is known to do, $N for what a million tokens cost in dollars, *N for its factor,
+// !REASON for why it can't be used.
 func candidate(v string) (c core.Candidate) {
 	v, c.Lacks, _ = strings.Cut(v, "!")
+	v, factor, _ := strings.Cut(v, "*")
+	c.Factor, _ = strconv.ParseFloat(factor, 64)
 	v, dollars, priced := strings.Cut(v, "$")
 	if priced {
 		n, _ := strconv.ParseInt(dollars, 10, 64)
@@ -352,13 +359,24 @@ func (w *world) supply() {
 	}
 }
 
+// cutNumber cuts what stands behind a mark at the end of a line.
+func cutNumber(line, mark string) (rest string, n int64) {
+	rest, number, _ := strings.Cut(line, mark)
+	n, _ = strconv.ParseInt(number, 10, 64)
+	return rest, n
+}
+
 // model answers the request in flight: an optional "text", calls NAME{args}, and
-// stop=WHY, and at the end misfit=WHY.
+// stop=WHY, and at the end misfit=WHY and input=N for what was reported, 0 if
+// nothing was.
 var callForm = regexp.MustCompile(`"([^"]*)"|(\w+)(\{[^ ]*\})`)
 
 func (w *world) model(rest string) {
 	st := w.d.s.Turn.Step
 	p := event.ModelCompleted{Attempt: st.Attempt, Usage: belay.Usage{Input: 10, Output: 5, Reported: true}}
+	if line, input := cutNumber(rest, " input="); line != rest {
+		rest, p.Usage = line, belay.Usage{Input: input, Output: 5, Reported: input != 0}
+	}
 	rest, bad := strings.CutSuffix(rest, " BAD")
 	rest, p.Misfit, _ = strings.Cut(rest, " misfit=")
 	rest, p.Stop, _ = strings.Cut(rest, " stop=")
@@ -400,8 +418,10 @@ func (w *world) fail(rest string) {
 }
 
 // tool ends the n-th call of the step: "result N text", "error N class CODE",
-// "retry N" for a transient failure; "ms=N" at the end is how long it took.
+// "retry N" for a transient failure; "ms=N" at the end is how long it took, or
+// "tokens=N" how much it says.
 func (w *world) tool(verb, rest string) {
+	rest, tokens := cutNumber(rest, " tokens=")
 	rest, took, _ := strings.Cut(rest, " ms=")
 	ms, _ := strconv.ParseInt(took, 10, 64)
 	f := strings.SplitN(rest, " ", 2)
@@ -417,7 +437,7 @@ func (w *world) tool(verb, rest string) {
 	var p event.Payload
 	switch verb {
 	case "result":
-		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg}, Digest: belay.DigestOf([]byte(arg)), Millis: ms}
+		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg, Tokens: tokens}, Digest: belay.DigestOf([]byte(arg)), Millis: ms}
 		if c.Path != "" {
 			r.Files = []event.FileSeen{{Path: c.Path, Digest: "sha256:" + arg}}
 		}

@@ -44,6 +44,7 @@ type State struct {
 	gateState
 	programState
 	fileState
+	Counts counts `json:"counts,omitzero"`
 }
 
 // queueState is the turns: those that wait, and what is known of those before.
@@ -99,7 +100,8 @@ type Known struct {
 	Start   int64         `json:"start,omitempty"` // the fact that began it
 	End     int64         `json:"end,omitempty"`   // the fact that ended it
 	Outcome belay.Outcome `json:"outcome,omitempty"`
-	Back    bool          `json:"back,omitempty"` // it was taken back
+	Back    bool          `json:"back,omitempty"`   // it was taken back
+	Tokens  int64         `json:"tokens,omitempty"` // of the conversation at its end; 0: not counted
 }
 
 // Ended is a turn that ended.
@@ -215,6 +217,9 @@ type Step struct {
 	Misfit   string         `json:"misfit,omitempty"` // why its text isn't the output that is asked for
 	Text     belay.Content  `json:"text,omitzero"`    // kept only when no call follows
 	Begun    time.Duration  `json:"begun"`            // the turn's active time when it was requested
+	Tokens   int64          `json:"tokens,omitempty"` // estimate of the input of the last request; 0: none
+	Fixed    int64          `json:"fixed,omitempty"`  // of its instructions and tools
+	Asked    event.Route    `json:"asked,omitzero"`   // the model of it, if it has an estimate
 	Calls    []*Call        `json:"calls,omitempty"`
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -173,31 +174,31 @@ func readPiece(ctx context.Context, st store.Blobs, ref belay.Ref, yield func(be
 	}
 }
 
-// WriteBase keeps messages as a piece of a base; nil when there are none.
-func WriteBase(ctx context.Context, st store.Blobs, said iter.Seq2[belay.Said, error]) ([]belay.Ref, error) {
+// WriteBase keeps messages as a piece of a base, and counts its tokens; nil when
+// there are none.
+func WriteBase(ctx context.Context, st store.Blobs, said iter.Seq2[belay.Said, error]) (base []belay.Ref, n int64, err error) {
 	w, err := st.Writer(ctx, belay.MediaSaid)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer w.Close() //nolint:errcheck // it drops what was not committed
-	n := 0
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	for s, err := range said {
 		if err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if err := enc.Encode(s); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
-		n++
+		n += tokens.Message(s.Message)
 	}
 	if n == 0 {
-		return nil, nil
+		return nil, 0, nil
 	}
 	ref, err := w.Commit()
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
-	return []belay.Ref{ref}, nil
+	return []belay.Ref{ref}, n, nil
 }

@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
-	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -29,9 +28,6 @@ type Conversation struct {
 	light  bool            // the base is left out of msgs: only where its turns are is kept
 	told   []belay.Message // msgs as far as they were made for a model that takes not all media
 	can    model.Abilities // of that model
-
-	counts    tokens.Profile    // how the model counts that was asked last
-	estimator *tokens.Estimator // and what it has counted
 
 	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
 	dropped int                            // calls of it that were not taken
@@ -175,15 +171,6 @@ func endText(p event.TurnFailed, partial string) string {
 		text += " Your answer was cut off after:\n" + partial
 	}
 	return text
-}
-
-// Estimator counts requests over the conversation as a model does. It keeps what
-// it has counted.
-func (v *Conversation) Estimator(p tokens.Profile, c *tokens.Corrections) *tokens.Estimator {
-	if v.counts != p || v.estimator == nil {
-		v.counts, v.estimator = p, tokens.NewEstimator(p, c, nil)
-	}
-	return v.estimator
 }
 
 func (v *Conversation) push(m belay.Message) {

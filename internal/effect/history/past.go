@@ -148,6 +148,11 @@ func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
 	if err := p.write(ctx, &b, p.said(to, note)); err != nil {
 		return b, err
 	}
+	if p.begin.Tokens == 0 && len(p.begin.Base) > 0 {
+		b.Tokens = 0 // that wasn't counted
+	} else {
+		b.Tokens += p.begin.Tokens
+	}
 	b.Base = slices.Concat(p.begin.Base, b.Base)
 	b.Images = distinct(slices.Concat(p.begin.Images, b.Images))
 	if len(b.Base) > belay.MaxBase || len(b.Images) > belay.MaxImages {
@@ -163,7 +168,7 @@ func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
 // documents in it.
 func (p *Past) write(ctx context.Context, b *belay.Beginning, said iter.Seq2[belay.Said, error]) (err error) {
 	b.Images = nil
-	b.Base, err = WriteBase(ctx, p.st, func(yield func(belay.Said, error) bool) {
+	b.Base, b.Tokens, err = WriteBase(ctx, p.st, func(yield func(belay.Said, error) bool) {
 		for s, err := range said {
 			for _, part := range s.Parts {
 				if a := cmp.Or(part.Image, part.File); a != nil {

@@ -1,18 +1,16 @@
-// Package tokens says before a request how many tokens it will have, offline.
-// Text is counted by the vocabularies that OpenAI publishes; for vendors that
-// publish none by a factor, and what providers report corrects both. It promises
-// that a program that counts nothing pays nothing for it, that a text of any
-// length costs bounded time, and that a conversation costs what is new in it.
-// An estimate is one: what was used is what the provider reports.
+// Package tokens counts tokens offline: what is made for a model, once, as facts say
+// it, and whole requests. Whole requests are counted by the vocabularies that OpenAI
+// publishes and, for vendors that publish none, by a factor; for facts a rough count
+// must do, which is the same whenever it is made. It promises that a program that
+// counts only for facts loads no vocabulary, and that a text of any length costs
+// bounded time. What was used is what the provider reports.
 //
-// count.go counts texts, picture.go pictures, estimate.go whole requests,
-// correct.go learns from what was reported.
+// count.go counts texts, picture.go pictures, estimate.go messages and requests.
 package tokens
 
 import (
 	"strings"
 	"sync"
-	"sync/atomic"
 	"unicode/utf8"
 
 	"github.com/tiktoken-go/tokenizer/codec"
@@ -33,7 +31,7 @@ const (
 type vocabulary struct {
 	make func() *codec.Codec
 	once sync.Once
-	is   atomic.Pointer[codec.Codec]
+	is   *codec.Codec
 }
 
 var (
@@ -50,19 +48,12 @@ func named(name string) *vocabulary {
 }
 
 func (v *vocabulary) load() *codec.Codec {
-	v.once.Do(func() { v.is.Store(v.make()) })
-	return v.is.Load()
+	v.once.Do(func() { v.is = v.make() })
+	return v.is
 }
 
-// Load makes a vocabulary ready, which takes some 25 ms and 7 MB once in a
-// process. Count does it when it must; a program that has something else to wait
-// for does it then. An unknown name is Default.
-func Load(vocab string) { named(vocab).load() }
-
-// loaded reports whether Count would answer without loading first.
-func loaded(vocab string) bool { return named(vocab).is.Load() != nil }
-
-// Count is the number of tokens of a text. It loads the vocabulary if it must.
+// Count is the number of tokens of a text. It loads the vocabulary if it must, which
+// takes some 25 ms and 7 MB once in a process. An unknown name is Default.
 // Up to 4 KiB it is exact, up to 64 KiB it may be off by two for each 4 KiB, and
 // beyond it is extrapolated from samples. Bytes that aren't UTF-8 count as they
 // would be replaced.

@@ -2,8 +2,9 @@ package tokens
 
 import (
 	"bytes"
+	"image"
 	"math"
-	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -29,146 +30,107 @@ const (
 
 // Profile is how a model counts. The catalogue has it.
 type Profile struct {
-	Model      string  // vendor and name: under which corrections are kept
 	Vocabulary string  // empty is Default
 	Factor     float64 // its tokens by those of the vocabulary; 0 is 1
 	Pictures   string  // the rule for pictures
 }
 
-// Estimate is what a request will probably have.
-type Estimate struct {
-	Input int64 // tokens, corrected by what was reported of others
-	Raw   int64 // before the correction; for Corrections.Learn
-	Exact bool  // texts were counted by the vocabulary, not roughly
-}
-
-// Estimator estimates the requests of one conversation. It remembers what it has
-// counted, so a request costs what is new since the one before: the messages at
-// the end. It isn't safe for concurrent use.
-type Estimator struct {
-	p    Profile
-	c    *Corrections
-	size func(belay.Attachment) (width, height int)
-
-	exact  bool
-	fixed  float64 // tokens of instructions and tools
-	system string
-	tools  []model.ToolDef
-
-	counted     int     // messages
-	sum         float64 // their tokens
-	first, last belay.Message
-}
-
-// NewEstimator is an estimator for a conversation with a model. size tells how
-// many pixels a picture has; nil, and zero from it, is not known. Corrections are
-// shared by all of a process.
-func NewEstimator(p Profile, c *Corrections, size func(belay.Attachment) (width, height int)) *Estimator {
-	if p.Factor == 0 {
-		p.Factor = 1
+// Request counts a whole request, with the model's vocabulary, which it loads, and
+// with its factor.
+func (p Profile) Request(r model.Request) int64 {
+	c := counter{func(text string) int { return Count(p.Vocabulary, text) }, p.Pictures}
+	texts, media := c.instructions(r.System, r.Tools), 0
+	for _, m := range r.Messages {
+		t, b := c.message(m)
+		texts, media = texts+t, media+b
 	}
-	if size == nil {
-		size = func(belay.Attachment) (int, int) { return 0, 0 }
-	}
-	return &Estimator{p: p, c: c, size: size}
-}
-
-// Estimate is how many tokens a request will have. It loads no vocabulary: until
-// Load or Count was called, texts are counted roughly, and everything is counted
-// again once it is there. Messages are taken as unchanged where the first and
-// the last one of those known are the same.
-func (e *Estimator) Estimate(r model.Request) Estimate {
-	if exact := loaded(e.p.Vocabulary); exact != e.exact {
-		*e = Estimator{p: e.p, c: e.c, size: e.size, exact: exact}
-	}
-	e.instructions(r)
-	e.messages(r.Messages)
-	raw := e.fixed + e.sum
 	if r.Note != "" {
-		raw += e.text(r.Note) + perMessage
+		texts += perMessage + c.text(r.Note)
 	}
-	raw = math.Ceil(raw)
-	return Estimate{Input: int64(math.Ceil(raw * e.c.factor(e.p.Model))), Raw: int64(raw), Exact: e.exact}
+	return int64(math.Ceil(float64(texts)*p.factor())) + int64(media)
 }
 
-// text is what a text adds, in tokens of the model.
-func (e *Estimator) text(s string) float64 {
+func (p Profile) factor() float64 {
+	if p.Factor == 0 {
+		return 1
+	}
+	return p.Factor
+}
+
+// The counts below are those of facts: made without a vocabulary, so that the same
+// content always has the same, and for Default. What a model has its own rule for,
+// pictures, is divided by its factor, because the whole is multiplied by it.
+
+// Text is about how many tokens a message of one text has.
+func Text(text string) int64 { return perMessage + int64(Rough(text)) }
+
+// Instructions is about how many tokens a request has without messages.
+func Instructions(system string, tools []model.ToolDef) int64 {
+	return int64(counter{text: Rough}.instructions(system, tools))
+}
+
+// Message is about how many tokens a message has, whatever the model.
+func Message(m belay.Message) int64 {
+	texts, media := counter{text: Rough}.message(m)
+	return int64(texts + media)
+}
+
+// Attached is about how many tokens a file has that is sent along with a text. The
+// formats of pictures are those that the program knows how to decode; another one
+// is taken for as large as a screen.
+func (p Profile) Attached(media string, content []byte) int64 {
 	n := 0
-	if e.exact {
-		n = Count(e.p.Vocabulary, s)
-	} else {
-		n = Rough(s)
+	switch {
+	case strings.HasPrefix(media, "image/"):
+		is, _, _ := image.DecodeConfig(bytes.NewReader(content))
+		n = pictures(p.Pictures, is.Width, is.Height)
+	case media == belay.MediaPDF:
+		n = document(int64(len(content)))
+	default:
+		return Text(string(content))
 	}
-	return float64(n) * e.p.Factor
+	return perMessage + int64(math.Ceil(float64(n)/p.factor()))
 }
 
-func (e *Estimator) instructions(r model.Request) {
-	same := func(a, b model.ToolDef) bool {
-		return a.Name == b.Name && a.Doc == b.Doc && bytes.Equal(a.Schema, b.Schema)
-	}
-	if e.fixed > 0 && e.system == r.System && slices.EqualFunc(e.tools, r.Tools, same) {
-		return
-	}
-	e.system, e.tools = r.System, slices.Clone(r.Tools)
-	e.fixed = perRequest + e.text(r.System)
-	for _, t := range r.Tools {
-		e.fixed += perTool + e.text(t.Name) + e.text(t.Doc) + e.text(string(t.Schema))
-	}
+func document(bytes int64) int {
+	return int(min(max(bytes/bytesPerToken, documentLeast), documentMost))
 }
 
-func (e *Estimator) messages(ms []belay.Message) {
-	if n := e.counted; n > len(ms) || n > 0 && !(alike(e.first, ms[0]) && alike(e.last, ms[n-1])) {
-		e.counted, e.sum = 0, 0
-	}
-	for _, m := range ms[e.counted:] {
-		e.sum += e.message(m)
-	}
-	if e.counted = len(ms); e.counted > 0 {
-		e.first, e.last = ms[0], ms[e.counted-1]
-	}
+// counter counts texts by a function, and pictures by a rule.
+type counter struct {
+	text     func(string) int
+	pictures string
 }
 
-// alike reports whether two messages are the same one. Texts that are the same
-// memory are compared at once.
-func alike(a, b belay.Message) bool {
-	return a.Role == b.Role && slices.EqualFunc(a.Parts, b.Parts, func(p, q belay.Part) bool {
-		switch {
-		case p.Call != nil && q.Call != nil:
-			return p.Call.ID == q.Call.ID
-		case p.Result != nil && q.Result != nil:
-			return p.Result.ID == q.Result.ID && p.Result.Text == q.Result.Text
-		case p.Image != nil && q.Image != nil:
-			return p.Image.Ref == q.Image.Ref
-		case p.File != nil && q.File != nil:
-			return p.File.Ref == q.File.Ref
-		case p.Echo != nil && q.Echo != nil:
-			return p.Echo == q.Echo || bytes.Equal(p.Echo.Data, q.Echo.Data)
-		}
-		return p == q
-	})
-}
-
-func (e *Estimator) message(m belay.Message) float64 {
-	n := float64(perMessage)
-	for _, p := range m.Parts {
-		switch {
-		case p.Image != nil:
-			w, h := e.size(*p.Image)
-			n += float64(pictures(e.p.Pictures, w, h))
-		case p.File != nil:
-			n += float64(min(max(p.File.Ref.Size/bytesPerToken, documentLeast), documentMost))
-		case p.Call != nil:
-			n += perCall + e.text(p.Call.Name) + e.text(string(p.Call.Args)) + sealed(p.Call.Echo)
-		case p.Result != nil:
-			n += perResult + e.text(p.Result.Text)
-		case p.Echo != nil:
-			n += sealed(p.Echo)
-		default:
-			n += e.text(p.Text)
-		}
+func (c counter) instructions(system string, tools []model.ToolDef) int {
+	n := perRequest + c.text(system)
+	for _, t := range tools {
+		n += perTool + c.text(t.Name) + c.text(t.Doc) + c.text(string(t.Schema))
 	}
 	return n
 }
 
+// message counts what is text, and what isn't.
+func (c counter) message(m belay.Message) (texts, media int) {
+	texts = perMessage
+	for _, p := range m.Parts {
+		switch {
+		case p.Image != nil:
+			media += pictures(c.pictures, 0, 0)
+		case p.File != nil:
+			media += document(p.File.Ref.Size)
+		case p.Call != nil:
+			texts += perCall + c.text(p.Call.Name) + c.text(string(p.Call.Args)) + sealed(p.Call.Echo)
+		case p.Result != nil:
+			texts += perResult + c.text(p.Result.Text)
+		case p.Echo != nil:
+			texts += sealed(p.Echo)
+		default:
+			texts += c.text(p.Text)
+		}
+	}
+	return texts, media
+}
+
 // sealed is what an echo adds: it can't be read, so its length must do.
-func sealed(e *belay.Echo) float64 { return float64(e.Size()) / 4 }
+func sealed(e *belay.Echo) int { return (e.Size() + 3) / 4 }

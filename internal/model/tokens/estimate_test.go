@@ -1,21 +1,17 @@
 package tokens
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
 	"strings"
-	"sync"
 	"testing"
-
-	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
 )
-
-func fresh(r model.Request) Estimate {
-	return NewEstimator(Profile{Model: "m"}, new(Corrections), nil).Estimate(r)
-}
 
 func answer(i int) []belay.Message {
 	id := belay.CallID(fmt.Sprintf("call_%d", i))
@@ -25,61 +21,9 @@ func answer(i int) []belay.Message {
 	}
 }
 
-// However a conversation grows, shrinks and changes at its ends, the estimate is
-// the one that counting everything gives.
-// Guarantee: M5.
-func TestWhatIsRememberedIsWhatCountingGives(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		e := NewEstimator(Profile{Model: "m"}, new(Corrections), nil)
-		r := model.Request{System: "Work.", Tools: []model.ToolDef{{Name: "read", Doc: "Reads.", Schema: json.RawMessage(`{"type":"object"}`)}}}
-		next := 0
-		for range rapid.IntRange(1, 12).Draw(t, "steps") {
-			switch rapid.SampledFrom([]string{"more", "more", "less", "other", "system", "tools", "note"}).Draw(t, "what") {
-			case "more":
-				next++
-				r.Messages = append(r.Messages, answer(next)...)
-			case "less":
-				r.Messages = r.Messages[:len(r.Messages)/2]
-			case "other": // a conversation that was read anew, with another beginning
-				next++
-				r.Messages = append([]belay.Message{belay.Text(belay.RoleUser, fmt.Sprint("task ", next))}, r.Messages...)
-			case "system":
-				r.System += " More."
-			case "tools":
-				r.Tools = append(r.Tools, model.ToolDef{Name: "t", Doc: "Does.", Schema: json.RawMessage(`{}`)})
-			case "note":
-				r.Note = "It is late."
-			}
-			if got, want := e.Estimate(r), fresh(r); got != want {
-				t.Fatalf("got %+v, want %+v", got, want)
-			}
-		}
-	})
-}
-
-// What was counted isn't looked at again: a message in the middle that is another
-// one, which never happens, goes unnoticed.
-// Guarantee: M4.
-func TestAStepCostsWhatIsNewInIt(t *testing.T) {
-	e := NewEstimator(Profile{Model: "m"}, new(Corrections), nil)
-	var ms []belay.Message
-	for i := range 100 {
-		ms = append(ms, answer(i)...)
-	}
-	before := e.Estimate(model.Request{Messages: ms})
-	ms[50] = belay.Text(belay.RoleUser, strings.Repeat("much more ", 10_000))
-	if got := e.Estimate(model.Request{Messages: ms}); got != before {
-		t.Errorf("old messages are counted again: %+v, %+v", before, got)
-	}
-	grown := e.Estimate(model.Request{Messages: append(ms, belay.Text(belay.RoleUser, "and now?"))})
-	if d := grown.Raw - before.Raw; d < 4 || d > 12 {
-		t.Errorf("a short message adds %d tokens", d)
-	}
-}
-
 func TestEveryPartCounts(t *testing.T) {
 	with := func(p ...belay.Part) int64 {
-		return fresh(model.Request{Messages: []belay.Message{{Role: belay.RoleUser, Parts: p}}}).Raw
+		return Profile{}.Request(model.Request{Messages: []belay.Message{{Role: belay.RoleUser, Parts: p}}})
 	}
 	empty := with()
 	sized := func(n int64) *belay.Attachment { return &belay.Attachment{Ref: belay.Ref{Size: n}} }
@@ -102,104 +46,56 @@ func TestEveryPartCounts(t *testing.T) {
 			t.Errorf("%s: %d tokens", name, got)
 		}
 	}
-	e := NewEstimator(Profile{Pictures: "patches28"}, new(Corrections), func(belay.Attachment) (int, int) { return 28, 56 })
-	r := model.Request{Messages: []belay.Message{{Parts: []belay.Part{{Image: sized(5)}}}}}
-	if got := e.Estimate(r).Raw; got != perRequest+perMessage+2 {
-		t.Errorf("a picture whose size is known: %d", got)
-	}
 }
 
-func TestLoadingMakesAnEstimateExact(t *testing.T) {
-	r := model.Request{System: strings.Repeat("antidisestablishmentarianism ", 100)}
-	cl100k.once = sync.Once{} // as at the start
-	cl100k.is.Store(nil)
-	e := NewEstimator(Profile{Vocabulary: "cl100k_base"}, new(Corrections), nil)
-	if got := e.Estimate(r); got.Exact {
-		t.Error("exact without a vocabulary")
-	}
-	Load("cl100k_base")
-	if got := e.Estimate(r); !got.Exact || got.Raw != int64(perRequest+Count("cl100k_base", r.System)) {
-		t.Errorf("%+v", got)
-	}
-}
-
-func TestTheFactorIsOfTheModel(t *testing.T) {
-	r := model.Request{System: strings.Repeat("word ", 1000)}
-	one := NewEstimator(Profile{}, new(Corrections), nil).Estimate(r).Raw
-	more := NewEstimator(Profile{Factor: 1.5}, new(Corrections), nil).Estimate(r).Raw
-	if d := 2*(more-perRequest) - 3*(one-perRequest); d < 0 || d > 1 { // rounded up
-		t.Errorf("%d and %d", one, more)
-	}
-}
-
-func TestReportsCorrectEstimates(t *testing.T) {
-	c := new(Corrections)
-	e := NewEstimator(Profile{Model: "anthropic/x"}, c, nil)
-	r := model.Request{System: strings.Repeat("word ", 1000)}
-	first := e.Estimate(r)
-	c.Learn("anthropic/x", first.Raw, belay.Usage{Input: first.Raw * 13 / 10, Reported: true})
-	if got := e.Estimate(r); got.Raw != first.Raw || got.Input < first.Raw*129/100 || got.Input > first.Raw*131/100 {
-		t.Errorf("%+v after %+v", got, first)
-	}
-	other := NewEstimator(Profile{Model: "anthropic/y"}, c, nil).Estimate(r)
-	if other.Input != other.Raw {
-		t.Error("one model's reports correct another's estimates")
-	}
-	for range 30 {
-		c.Learn("anthropic/x", first.Raw, belay.Usage{Input: first.Raw * 8 / 10, Reported: true})
-	}
-	if f := c.factor("anthropic/x"); f < 0.79 || f > 0.81 {
-		t.Errorf("the factor doesn't follow: %v", f)
-	}
-	for _, u := range []belay.Usage{{Input: 5 * first.Raw}, {Reported: true}, {Input: -1, Reported: true}} {
-		before := c.factor("anthropic/x")
-		if c.Learn("anthropic/x", first.Raw, u); c.factor("anthropic/x") != before {
-			t.Errorf("%+v taught something", u)
+// What facts say of the parts of a request is, put together, what counting the
+// request gives, but for the vocabulary.
+func TestFactsCountWhatARequestHas(t *testing.T) {
+	r := model.Request{System: strings.Repeat("Work with care. ", 50), Tools: []model.ToolDef{{Name: "read", Doc: "Reads a file of the workspace.", Schema: json.RawMessage(`{"type":"object"}`)}},
+		Messages: []belay.Message{belay.Text(belay.RoleUser, "Find out where the budget is spent.")}}
+	sum := Instructions(r.System, r.Tools) + Text("Find out where the budget is spent.")
+	for i := range 100 {
+		r.Messages = append(r.Messages, answer(i)...)
+		for _, m := range answer(i) {
+			sum += Message(m)
 		}
 	}
-	if c.Learn("short", leastRaw-1, belay.Usage{Input: 1000, Reported: true}); c.factor("short") != 1 {
-		t.Error("a short request taught something")
+	if got := (Profile{}).Request(r); 10*sum < 8*got || 10*sum > 12*got {
+		t.Errorf("%d tokens in parts, %d as a whole", sum, got)
+	}
+	if one, more := (Profile{}).Request(r), (Profile{Factor: 1.5}).Request(r); 2*more < 3*one || 2*more > 3*one+2 {
+		t.Errorf("%d tokens, and %d by a factor of 1.5", one, more)
 	}
 }
 
-func TestCorrectionsStayInBounds(t *testing.T) {
-	c := new(Corrections)
-	var wg sync.WaitGroup
-	for i := range 4 {
-		wg.Go(func() {
-			for n := range 500 {
-				m := fmt.Sprint("m", (n*7+i)%400)
-				c.Learn(m, 100, belay.Usage{Input: int64(1 + n*n*i), Reported: true})
-				if f := c.factor(m); f < leastFactor || f > mostFactor {
-					t.Errorf("%s: factor %v", m, f)
-				}
-			}
-		})
+// The factor is not on what has a rule of its own: the whole is multiplied by it.
+func TestPicturesCountByTheirSize(t *testing.T) {
+	var b bytes.Buffer
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 280, 560))); err != nil {
+		t.Fatal(err)
 	}
-	wg.Wait()
-	if n := len(c.learned); n != maxLearned {
-		t.Errorf("%d models are remembered", n)
+	for _, c := range []struct {
+		p       Profile
+		media   string
+		content []byte
+		want    int64
+	}{
+		{Profile{Pictures: "patches28"}, "image/png", b.Bytes(), perMessage + 200},
+		{Profile{Pictures: "patches28", Factor: 1.5}, "image/png", b.Bytes(), perMessage + 134},
+		{Profile{Pictures: "patches28"}, "image/png", []byte("none"), perMessage + 1600},
+		{Profile{Factor: 2}, belay.MediaPDF, make([]byte, 100_000), perMessage + 5000},
+		{Profile{Factor: 2}, "text/plain", []byte("hello world"), Text("hello world")},
+	} {
+		if got := c.p.Attached(c.media, c.content); got != c.want {
+			t.Errorf("%+v, %s: %d tokens, want %d", c.p, c.media, got, c.want)
+		}
 	}
 }
 
-func BenchmarkEstimate(b *testing.B) {
-	Load(Default)
-	for _, n := range []int{10, 100, 1000, 5000} {
-		b.Run(fmt.Sprint(n, " messages"), func(b *testing.B) {
-			var ms []belay.Message
-			for i := range n / 2 {
-				ms = append(ms, answer(i)...)
-			}
-			e := NewEstimator(Profile{}, new(Corrections), nil)
-			e.Estimate(model.Request{Messages: ms})
-			text := strings.Repeat("one step more ", 20)
-			r := model.Request{Messages: append(ms, belay.Text(belay.RoleUser, text))}
-			was := *e
-			b.ReportAllocs()
-			for b.Loop() {
-				*e = was
-				e.Estimate(r)
-			}
-		})
+func BenchmarkText(b *testing.B) {
+	text := strings.Repeat("one step more of func main() { return }\n", 800)
+	b.SetBytes(int64(len(text)))
+	for b.Loop() {
+		Text(text)
 	}
 }
