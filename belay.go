@@ -6,7 +6,6 @@ package belay
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"math"
 	"strings"
 )
 
@@ -184,24 +183,10 @@ type Usage struct {
 	Reasoning  int64 `json:"reasoning,omitempty"`  // output tokens that were reasoning
 }
 
-// Add is the sum of two usages, at most the largest number there is. A usage with a
-// count below zero can't be, and adds nothing.
+// Add is the sum of two usages.
 func (u Usage) Add(v Usage) Usage {
-	if min(v.Input, v.Output, v.Cached, v.CacheWrite, v.Reasoning) < 0 {
-		return u
-	}
 	return Usage{
-		Input: plus(u.Input, v.Input), Output: plus(u.Output, v.Output), Cached: plus(u.Cached, v.Cached), Reported: u.Reported || v.Reported,
-		CacheWrite: plus(u.CacheWrite, v.CacheWrite), Reasoning: plus(u.Reasoning, v.Reasoning),
+		Input: u.Input + v.Input, Output: u.Output + v.Output, Cached: u.Cached + v.Cached, Reported: u.Reported || v.Reported,
+		CacheWrite: u.CacheWrite + v.CacheWrite, Reasoning: u.Reasoning + v.Reasoning,
 	}
-}
-
-// Total is input and output, at most the largest number there is.
-func (u Usage) Total() int64 { return plus(u.Input, u.Output) }
-
-func plus(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
 }

@@ -34,6 +34,9 @@ type Limits struct {
 	Steps int      `json:"steps,omitempty"`
 	Time  Duration `json:"time,omitempty"` // active time
 	Calls int      `json:"calls,omitempty"`
+
+	MicroUSD int64 `json:"microUsd,omitempty"` // what its requests cost, in millionths of a US dollar
+	Tokens   int64 `json:"tokens,omitempty"`   // read and written
 }
 
 // DefaultLimits are the limits of a turn that sets none.
@@ -63,6 +66,8 @@ type Settings struct {
 	Effort       string `json:"effort,omitempty"`       // reasoning effort: low, medium, high; empty is the provider's default
 
 	Queue Queueing `json:"queue,omitzero"` // how its threads queue turns
+
+	Budget Amounts `json:"budget,omitzero"` // of the session; a kind without an amount isn't limited
 
 	Shell *Shell `json:"shell,omitempty"` // runs its command lines, chosen at creation; empty: /bin/sh
 }
@@ -110,7 +115,8 @@ type (
 		Text   Content  `json:"text"`
 		Rules  Ref      `json:"rules"` // the thread's rules, a blob
 
-		Queue QueueMode `json:"queue,omitempty"` // if the thread is busy; empty: as the thread does
+		Queue    QueueMode `json:"queue,omitempty"`    // if the thread is busy; empty: as the thread does
+		Priority int       `json:"priority,omitempty"` // when threads wait for budget; higher is first
 
 		Template *TemplateRef `json:"template,omitempty"` // what the text was made from
 	}
@@ -119,6 +125,7 @@ type (
 	UpdateSession struct {
 		cmd
 		Settings Settings `json:"settings"`
+		Spent    Amounts  `json:"spent,omitzero"` // before the session had a budget, if the settings bring one
 	}
 
 	// LabelSession changes what lists call a session and where they show it.
@@ -142,36 +149,45 @@ type (
 	// on it asks the session before it changes something.
 	ShareWorkspace struct{ cmd }
 
-	// HoldWorkspace asks a session for holds. Joined answers ShareWorkspace: the
-	// calls run already.
-	HoldWorkspace struct {
-		cmd
-		Thread ThreadID `json:"thread"`
-		Calls  []Hold   `json:"calls,omitempty"`
-		Joined bool     `json:"joined,omitempty"`
-	}
-
-	// GrantWorkspace gives a call the hold that was asked for. Others is what the
-	// programs of the session's other threads took up to then.
-	GrantWorkspace struct {
-		cmd
-		Call   CallID      `json:"call"`
-		Others *ProgramUse `json:"others,omitempty"`
-	}
-
-	// ReportUse tells a session what the programs of a thread took, from the
-	// thread's beginning.
-	ReportUse struct {
+	// AskGrants asks a session for grants: holds of the workspace for calls, or a
+	// part of its budget. Joined answers ShareWorkspace: the calls run already.
+	AskGrants struct {
 		cmd
 		Thread ThreadID   `json:"thread"`
-		Used   ProgramUse `json:"used"`
+		Calls  []Hold     `json:"calls,omitempty"`
+		Joined bool       `json:"joined,omitempty"`
+		Budget *BudgetAsk `json:"budget,omitempty"`
 	}
 
-	// ReleaseWorkspace gives a hold back, or takes back that it was asked for.
-	ReleaseWorkspace struct {
+	// GiveGrant gives a thread what it asked for: the hold of a call, with what the
+	// programs of the session's other threads took up to then, or budget.
+	GiveGrant struct {
 		cmd
-		Thread ThreadID `json:"thread"`
-		Call   CallID   `json:"call"`
+		Call   CallID       `json:"call,omitempty"`
+		Others *ProgramUse  `json:"others,omitempty"`
+		Budget *BudgetGrant `json:"budget,omitempty"`
+	}
+
+	// RecallGrants asks a thread to give back the budget that it doesn't need now.
+	RecallGrants struct{ cmd }
+
+	// ReturnGrant gives a hold back, or takes back that it was asked for; or it says
+	// what the programs of the thread took, from its beginning; or what became of the
+	// thread's budget.
+	ReturnGrant struct {
+		cmd
+		Thread ThreadID      `json:"thread"`
+		Call   CallID        `json:"call,omitempty"`
+		Used   *ProgramUse   `json:"used,omitempty"`
+		Budget *BudgetReturn `json:"budget,omitempty"`
+	}
+
+	// SetBudget changes what a session may spend.
+	SetBudget struct {
+		cmd
+		Budget Amounts `json:"budget"`          // the kinds that it names; the others stay as they are
+		Raise  bool    `json:"raise,omitempty"` // by so much, rather than to so much
+		Spent  Amounts `json:"spent,omitzero"`  // before the session had a budget
 	}
 
 	// OpenThread starts a thread.
@@ -214,6 +230,9 @@ type (
 
 		Queue QueueMode `json:"queue,omitempty"` // if the thread is busy; empty: as the thread does
 		Place int64     `json:"place,omitempty"` // in the order in which the session accepted turns; 0: it comes last
+
+		Priority int          `json:"priority,omitempty"` // when threads wait for budget; higher is first
+		Budget   *BudgetGrant `json:"budget,omitempty"`   // that the session gives the thread with it
 	}
 
 	// InterruptTurn ends the running turn as cancelled; partial text is kept. A turn
@@ -260,6 +279,7 @@ type (
 		Prefix string    `json:"prefix,omitempty"` // with scope prefix: the first words of the commands, or the folder of the files, that are allowed
 		Count  int       `json:"count,omitempty"`  // how many calls are allowed, this one among them
 		Until  time.Time `json:"until,omitzero"`   // and until when
+		Budget Amounts   `json:"budget,omitzero"`  // with allow, of kind budget: by so much, rather than by what was proposed
 	}
 
 	// RevokeGrant takes back what a person allowed. It counts from the next call
@@ -299,6 +319,9 @@ type (
 
 		Queue QueueMode `json:"queue,omitempty"` // of the first attempt's turn
 		Place int64     `json:"place,omitempty"` // of that turn, as in SubmitTurn
+
+		Priority int          `json:"priority,omitempty"` // of the turn, as in SubmitTurn
+		Budget   *BudgetGrant `json:"budget,omitempty"`   // that goes with the turn
 	}
 
 	// RetryTask starts a new attempt of a task that ended without success.
@@ -334,21 +357,22 @@ type (
 )
 
 var commands = map[string]reflect.Type{
-	"create_session":    reflect.TypeFor[CreateSession](),
-	"submit_work":       reflect.TypeFor[SubmitWork](),
-	"update_session":    reflect.TypeFor[UpdateSession](),
-	"label_session":     reflect.TypeFor[LabelSession](),
-	"use_workspace":     reflect.TypeFor[UseWorkspace](),
-	"share_workspace":   reflect.TypeFor[ShareWorkspace](),
-	"hold_workspace":    reflect.TypeFor[HoldWorkspace](),
-	"grant_workspace":   reflect.TypeFor[GrantWorkspace](),
-	"release_workspace": reflect.TypeFor[ReleaseWorkspace](),
-	"report_use":        reflect.TypeFor[ReportUse](),
-	"open_thread":       reflect.TypeFor[OpenThread](),
-	"submit_turn":       reflect.TypeFor[SubmitTurn](),
-	"interrupt_turn":    reflect.TypeFor[InterruptTurn](),
-	"resume_thread":     reflect.TypeFor[ResumeThread](),
-	"roll_back":         reflect.TypeFor[RollBack](),
+	"create_session":  reflect.TypeFor[CreateSession](),
+	"submit_work":     reflect.TypeFor[SubmitWork](),
+	"update_session":  reflect.TypeFor[UpdateSession](),
+	"label_session":   reflect.TypeFor[LabelSession](),
+	"use_workspace":   reflect.TypeFor[UseWorkspace](),
+	"share_workspace": reflect.TypeFor[ShareWorkspace](),
+	"ask_grants":      reflect.TypeFor[AskGrants](),
+	"give_grant":      reflect.TypeFor[GiveGrant](),
+	"recall_grants":   reflect.TypeFor[RecallGrants](),
+	"return_grant":    reflect.TypeFor[ReturnGrant](),
+	"set_budget":      reflect.TypeFor[SetBudget](),
+	"open_thread":     reflect.TypeFor[OpenThread](),
+	"submit_turn":     reflect.TypeFor[SubmitTurn](),
+	"interrupt_turn":  reflect.TypeFor[InterruptTurn](),
+	"resume_thread":   reflect.TypeFor[ResumeThread](),
+	"roll_back":       reflect.TypeFor[RollBack](),
 
 	"configure_queue":      reflect.TypeFor[ConfigureQueue](),
 	"promote_queued_turn":  reflect.TypeFor[PromoteTurn](),
@@ -363,6 +387,12 @@ var commands = map[string]reflect.Type{
 	"cancel_task":         reflect.TypeFor[CancelTask](),
 	"end_attempt":         reflect.TypeFor[EndAttempt](),
 	"take_over":           reflect.TypeFor[TakeOver](),
+}
+
+// formerCommands are names that earlier releases gave commands, which may wait in
+// an inbox still.
+var formerCommands = map[string]string{
+	"hold_workspace": "ask_grants", "grant_workspace": "give_grant", "release_workspace": "return_grant", "report_use": "return_grant",
 }
 
 // CommandName is the wire name of a command.
@@ -384,6 +414,9 @@ func EncodeCommand(c Command) (name string, body []byte, err error) {
 
 // DecodeCommand reads the wire form. Unknown names and fields are errors.
 func DecodeCommand(name string, body []byte) (Command, error) {
+	if now, renamed := formerCommands[name]; renamed {
+		name = now
+	}
 	t, ok := commands[name]
 	if !ok {
 		return nil, Errorf(CodeBadCommand, "unknown command %q", name)

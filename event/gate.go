@@ -86,7 +86,7 @@ type PermissionResolved struct {
 // without an answer.
 type ActionRequired struct {
 	fact
-	Kind      string        `json:"kind"` // permission, question
+	Kind      string        `json:"kind"` // permission, question, continue, budget
 	Prompt    belay.Content `json:"prompt"`
 	Decisions []string      `json:"decisions"` // allow, deny, answer
 	Default   string        `json:"default"`
@@ -99,6 +99,16 @@ type ActionRequired struct {
 	Bounds   *belay.Boundary `json:"bounds,omitempty"`   // its contents
 	Stopped  *Stopped        `json:"stopped,omitempty"`  // what a boundary stopped; allow runs the call again in this wider one
 	Again    *Again          `json:"again,omitempty"`    // why it is asked again
+	Budget   *BudgetAsked    `json:"budget,omitempty"`   // of kind budget: what there isn't enough of
+}
+
+// BudgetAsked is what a person is asked for when a budget is too small for a turn to
+// go on.
+type BudgetAsked struct {
+	Scope string           `json:"scope"` // session, turn: whose budget it is
+	Kind  belay.BudgetKind `json:"kind"`  // that there isn't enough of
+	Limit belay.Amounts    `json:"limit"` // that there is
+	Raise belay.Amounts    `json:"raise"` // by which a yes raises it, if the person names no other amount
 }
 
 // Stopped is what a boundary stopped.

@@ -40,5 +40,6 @@ type HookFailed struct {
 	Problem Problem     `json:"problem"`
 	Fails   string      `json:"fails"` // open: things go on; closed: what it guards is denied
 	Millis  int64       `json:"ms,omitempty"`
-	Usage   belay.Usage `json:"usage,omitzero"` // of a model that was asked, if known
+	Usage   belay.Usage `json:"usage,omitzero"`   // of a model that was asked, if known
+	Charge  Charge      `json:"charge,omitempty"` // what asking it takes all the same
 }

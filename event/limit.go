@@ -6,20 +6,34 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// LimitChanged moves budget: between scopes, or into one from outside.
+// LimitChanged is a step of a budget: it was set, or a thread asked its session
+// for a part, got it, or gave it back. Both streams have it.
 type LimitChanged struct {
 	fact
-	Op      string    `json:"op"`                // set, granted, returned, reclaimed
-	Kind    string    `json:"kind"`              // cost, tokens, time, calls, steps
-	Scope   string    `json:"scope"`             // tenant, session, task, thread, turn
-	GrantID string    `json:"grantId,omitempty"` // what is returned or reclaimed is what was granted
-	From    string    `json:"from,omitempty"`    // the scope that gave it
-	Amount  int64     `json:"amount"`            // in Unit
-	Left    int64     `json:"left,omitempty"`
-	Unit    string    `json:"unit"` // microUSD, token, ms, call, step
-	Until   time.Time `json:"until,omitzero"`
-	Reason  string    `json:"reason,omitempty"`
+	Op      string         `json:"op"`                // set, asked, granted, refused, recalled, returned
+	Scope   string         `json:"scope"`             // session, thread
+	GrantID string         `json:"grantId,omitempty"` // asked, granted, refused, and returned: of the grant that what is kept belongs to
+	Thread  belay.ThreadID `json:"thread,omitempty"`  // that asks, or was given
+	Limit   belay.Amounts  `json:"limit,omitzero"`    // of the session, from now on; a kind without one isn't limited
+	Least   belay.Amounts  `json:"least,omitzero"`    // asked: without which it is of no use
+	Amount  belay.Amounts  `json:"amount,omitzero"`   // asked, at most; granted; returned
+	Spent   belay.Amounts  `json:"spent,omitzero"`    // of what was granted; set: before there was a limit
+	Kept    belay.Amounts  `json:"kept,omitzero"`     // returned: what the thread still has
+	Closed  []string       `json:"closed,omitempty"`  // returned: the grants that this is about
+	By      string         `json:"by,omitempty"`      // the principal who set it
+
+	Priority int `json:"priority,omitempty"` // asked: among the threads that wait
 }
+
+// Ops of a LimitChanged.
+const (
+	LimitSet      = "set"
+	LimitAsked    = "asked"
+	LimitGranted  = "granted"
+	LimitRefused  = "refused" // not as things are: the thread asks a person, or comes to its end
+	LimitRecalled = "recalled"
+	LimitReturned = "returned"
+)
 
 // Cost is an amount of money and what it is for.
 type Cost struct {
@@ -28,7 +42,8 @@ type Cost struct {
 	Provider string      `json:"provider,omitempty"`
 	Model    string      `json:"model,omitempty"`
 	Usage    belay.Usage `json:"usage,omitzero"`
-	GrantID  string      `json:"grantId,omitempty"`
+	Unpriced bool        `json:"unpriced,omitempty"` // the price isn't known, so neither is the amount
+	For      string      `json:"for,omitempty"`      // the request: what cost.recorded says of one closes what cost.estimated says
 }
 
 // CostSum is the known cost of answers. It is empty when no price is known,
@@ -55,17 +70,44 @@ func (c CostSum) State() string {
 	return "known"
 }
 
-// CostEstimated reserves the likely cost of a request.
+// CostEstimated reserves the most that a request can cost, in the append that
+// announces it. Usage is the most that it can have.
 type CostEstimated struct {
 	fact
 	Cost
+	Counted int64 `json:"counted,omitempty"` // tokens of its input, as they are counted
 }
+
+// Charge is what a request takes that is over.
+type Charge string
+
+// What requests take.
+const (
+	ChargeNothing Charge = ""       // it never reached a model that worked on it
+	ChargeAnswer  Charge = "answer" // what the provider reports, else what was counted
+	ChargePart    Charge = "part"   // it was cut or cancelled: the input, and what came of the answer
+	ChargeAll     Charge = "all"    // it isn't known: all that was reserved
+)
 
 // CostRecorded is what a request cost.
 type CostRecorded struct {
 	fact
 	Cost
 	Source string `json:"source"` // reported, computed, estimated
+
+	Failed bool  `json:"failed,omitempty"` // of an attempt that brought no answer
+	Over   int64 `json:"over,omitempty"`   // more than was reserved, in millionths of the currency
+}
+
+// Sum is what it adds to a sum of costs.
+func (c CostRecorded) Sum() CostSum {
+	switch {
+	case c.Unpriced:
+		return CostSum{}
+	case c.Failed:
+		return CostSum{MicroUSD: c.Amount}
+	}
+	return CostSum{MicroUSD: c.Amount, Priced: 1}
 }
 
 // RateLimitHit records that a provider refused a request for its rate limit.

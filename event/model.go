@@ -21,6 +21,8 @@ type ModelRequested struct {
 	Note     string `json:"note,omitempty"`   // the runtime's message to the model, after the range
 	Tokens   int64  `json:"tokens,omitempty"` // estimate of the input; 0: nothing of it was counted
 	Fixed    int64  `json:"fixed,omitempty"`  // of instructions and tools, before the model's own factor
+
+	MaxOutput int64 `json:"maxOutput,omitempty"` // tokens that the answer may have; 0: the provider's default
 }
 
 // ModelDelta is a checkpoint of streaming text: the text since the last
@@ -95,4 +97,8 @@ type ModelFailed struct {
 	PartialRef *belay.Ref `json:"partialRef,omitempty"`
 	Partial    string     `json:"partial,omitempty"`
 	Offset     int64      `json:"offset,omitempty"` // bytes of text received
+	Tokens     int64      `json:"tokens,omitempty"` // of that text and of the calls, as they are counted
+	Charge     Charge     `json:"charge,omitempty"` // what it takes all the same
+
+	Usage belay.Usage `json:"usage,omitzero"` // of charge answer: the provider's report
 }

@@ -16,6 +16,9 @@ type TurnSubmitted struct {
 
 	Queue belay.QueueMode `json:"queue,omitempty"` // how it was queued, unless it waits
 	Place int64           `json:"place,omitempty"` // place in the session's order of accepted turns
+
+	Priority int                `json:"priority,omitempty"` // when threads wait for budget; higher is first
+	Budget   *belay.BudgetGrant `json:"budget,omitempty"`   // that the session gave with it
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.

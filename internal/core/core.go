@@ -73,6 +73,7 @@ type CallModel struct {
 	Note      string
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
+	MaxOutput int64  // tokens that the answer may have; 0: the provider's default
 
 	Provider, Model, BaseURL string // the model asked; empty: what the settings say
 	Context                  int64  // the largest context in tokens; 0: unknown

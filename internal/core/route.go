@@ -20,6 +20,8 @@ type Candidate struct {
 	Lacks   string `json:"lacks,omitempty"`   // why it can't be used at all: credential, network, policy
 	Known   bool   `json:"known,omitempty"`   // its abilities are known; of one that isn't nothing is refused
 
+	MaxOutput int64 `json:"maxOutput,omitempty"` // tokens that it writes at most; 0: not known
+
 	Prices *budget.Prices `json:"prices,omitempty"` // nil: not known
 	Factor float64        `json:"factor,omitempty"` // its tokens by those that are counted; 0 is 1
 }

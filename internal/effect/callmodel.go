@@ -135,7 +135,7 @@ func (a *answer) request(messages []belay.Message) model.Request {
 	r := model.Request{
 		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.tools,
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
-		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(),
+		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(), MaxOutput: int(a.eff.MaxOutput),
 	}
 	if a.eff.Note != "" {
 		r.Note = history.Note(a.eff.Note)
@@ -234,15 +234,10 @@ func (a *answer) take(c model.Chunk) {
 		}
 	}
 	if c.Usage != nil {
-		a.usage = reported(*c.Usage)
+		a.usage = *c.Usage
+		a.usage.Reported = true
 	}
 	a.stop = c.Stop
-}
-
-// reported is a usage as a provider reported it. One that can't be counts as none.
-func reported(u belay.Usage) belay.Usage {
-	u.Reported = true
-	return belay.Usage{}.Add(u)
 }
 
 // show passes on what has come since the last time.
@@ -270,7 +265,7 @@ func (a *answer) checkpoint() {
 }
 
 // whole returns the facts of a whole answer, for one append: what the provider
-// showed of its reasoning, the pictures, the answer, and its cost.
+// showed of its reasoning, the pictures, and the answer.
 func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	facts, err := a.reasoned(ctx)
 	if err != nil {
@@ -285,7 +280,7 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 		return nil, err
 	}
 	facts = append(append(facts, pictures...), core.Fact{IDs: a.eff.IDs, Data: p})
-	return append(facts, a.v.e.cost(a.eff.IDs, a.settings, p.Usage)...), nil
+	return facts, nil
 }
 
 func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (event.ModelCompleted, error) {
@@ -357,6 +352,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 	}
 	if ctx.Err() != nil {
 		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "the request was cancelled"}
+		a.charged(&p)
 		return p
 	}
 	me, isModel := errors.AsType[*model.Error](err)
@@ -371,6 +367,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 		return p
 	}
 	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(a.v.e.c.Secrets.String(me.Message), 1000), Retryable: me.Retryable()}
+	a.charged(&p)
 	if me.RetryAfter > maxRetryAfter {
 		p.Problem.Retryable = false
 		p.Problem.Message += fmt.Sprintf(" (the provider asks to wait %s)", me.RetryAfter)
@@ -379,6 +376,21 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 		p.RetryAt = thread.ModelRetryAt(a.v.e.c.Now().UTC().Truncate(time.Microsecond), a.eff.Step, a.eff.Failures, me.RetryAfter)
 	}
 	return p
+}
+
+// charged says what an attempt without an answer takes all the same.
+func (a *answer) charged(p *event.ModelFailed) {
+	switch hangs := p.Problem.Code; {
+	case a.stop != "" && a.usage.Reported: // it was whole, and of no use
+		p.Charge, p.Usage = event.ChargeAnswer, a.usage
+	case hangs == "NO_ANSWER" || hangs == "SILENT" || hangs == "TOO_LONG":
+		p.Charge = event.ChargeAll
+	case p.Problem.Class == "cancelled" || !a.first.IsZero():
+		p.Charge, p.Tokens = event.ChargePart, int64(tokens.Rough(a.text.String()))
+		for _, c := range a.calls {
+			p.Tokens += int64(tokens.Rough(c.Args))
+		}
+	}
 }
 
 // content keeps text in the event while it is short, else in a blob with a preview,

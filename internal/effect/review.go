@@ -55,7 +55,8 @@ func (v *performer) review(ctx context.Context, c policy.Checker, eff core.Check
 		}
 		text.WriteString(chunk.Text)
 		if chunk.Usage != nil {
-			used = reported(*chunk.Usage)
+			used = *chunk.Usage
+			used.Reported = true
 		}
 		switch stop = chunk.Stop; {
 		case chunk.Call != nil:

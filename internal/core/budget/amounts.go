@@ -1,7 +1,6 @@
 package budget
 
 import (
-	"math"
 	"math/big"
 	"strings"
 	"time"
@@ -9,126 +8,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Amounts are what was, or may be, used of each kind. Sums and differences
-// saturate.
-type Amounts struct {
-	MicroUSD int64          `json:"microUsd,omitempty"` // millionths of a US dollar
-	Tokens   int64          `json:"tokens,omitempty"`
-	Calls    int64          `json:"calls,omitempty"` // of tools
-	Time     belay.Duration `json:"time,omitempty"`
-}
-
-// Kind is a kind of amount, as facts name it.
-type Kind string
-
-// The kinds, in the order in which amounts are shown.
-const (
-	Cost   Kind = "cost"
-	Tokens Kind = "tokens"
-	Calls  Kind = "calls"
-	Time   Kind = "time"
-)
-
-// Kinds are all kinds.
-func Kinds() [4]Kind { return [...]Kind{Cost, Tokens, Calls, Time} }
-
-// Of is the amount of one kind; that of Time is in nanoseconds.
-func (a *Amounts) Of(k Kind) *int64 {
-	switch k {
-	case Cost:
-		return &a.MicroUSD
-	case Tokens:
-		return &a.Tokens
-	case Calls:
-		return &a.Calls
-	}
-	return (*int64)(&a.Time)
-}
-
-// merge is f of each kind.
-func (a Amounts) merge(b Amounts, f func(x, y int64) int64) Amounts {
-	for _, k := range Kinds() {
-		*a.Of(k) = f(*a.Of(k), *b.Of(k))
-	}
-	return a
-}
-
-// Add is the sum of both.
-func (a Amounts) Add(b Amounts) Amounts { return a.merge(b, add) }
-
-// Sub is what is left without b; it is negative where b is more.
-func (a Amounts) Sub(b Amounts) Amounts {
-	return a.merge(b, func(x, y int64) int64 {
-		if y == math.MinInt64 {
-			return add(add(x, math.MaxInt64), 1)
-		}
-		return add(x, -y)
-	})
-}
-
-// Min is the smaller one of each kind.
-func (a Amounts) Min(b Amounts) Amounts {
-	return a.merge(b, func(x, y int64) int64 { return min(x, y) })
-}
-
-// Covers reports whether there is at least as much of each kind as in b.
-func (a Amounts) Covers(b Amounts) bool { return a.Min(b) == b }
-
-func add(x, y int64) int64 {
-	switch sum := x + y; {
-	case x > 0 && y > 0 && sum < 0:
-		return math.MaxInt64
-	case x < 0 && y < 0 && sum >= 0:
-		return math.MinInt64
-	default:
-		return sum
-	}
-}
-
-// String is the form that Parse reads, of the kinds that aren't zero.
-func (a Amounts) String() string {
-	var parts []string
-	for _, k := range Kinds() {
-		if n := *a.Of(k); n != 0 {
-			parts = append(parts, k.text(n))
-		}
-	}
-	return strings.Join(parts, ",")
-}
-
-// text is an amount with its unit: the largest of which it is a whole number.
-func (k Kind) text(n int64) string {
-	switch k {
-	case Cost:
-		s := strings.TrimRight(big.NewRat(n, perMillion).FloatString(6), "0")
-		if point := strings.IndexByte(s, '.'); len(s)-point == 2 {
-			s += "0" // 2.50usd
-		}
-		return strings.TrimSuffix(s, ".") + "usd"
-	case Tokens:
-		switch {
-		case n%1_000_000 == 0:
-			return big.NewInt(n/1_000_000).String() + "mtok"
-		case n%1000 == 0:
-			return big.NewInt(n/1000).String() + "ktok"
-		}
-		return big.NewInt(n).String() + "tok"
-	case Calls:
-		return big.NewInt(n).String() + "calls"
-	}
-	s := time.Duration(n).String()
-	if strings.HasSuffix(s, "m0s") {
-		s = strings.TrimSuffix(s, "0s")
-	}
-	if strings.HasSuffix(s, "h0m") {
-		s = strings.TrimSuffix(s, "0m")
-	}
-	return s
-}
-
 // Limit is how much may be used of some kinds. A kind that is zero has no limit.
 type Limit struct {
-	Amounts
+	belay.Amounts
 	Raise bool `json:"raise,omitempty"` // add it to the limit that there is
 }
 
@@ -143,29 +25,23 @@ func (l Limit) String() string {
 // Over is the limit that holds after l is set over another: of the kinds that l
 // names, l's own or, if it is a raise, the sum. A raise gives no limit to a kind that
 // has none.
-func (l Limit) Over(old Limit) Limit {
-	old.Amounts = old.merge(l.Amounts, func(was, n int64) int64 {
-		switch {
-		case n == 0 || l.Raise && was == 0:
-			return was
+func (l Limit) Over(old belay.Amounts) belay.Amounts {
+	for _, k := range belay.BudgetKinds() {
+		switch was, n := old.Of(k), *l.Of(k); {
+		case n == 0 || l.Raise && *was == 0:
 		case l.Raise:
-			return add(was, n)
+			old = old.Add(l.Amounts.Only(one(k)))
+		default:
+			*was = n
 		}
-		return n
-	})
+	}
 	return old
 }
 
-// Left is how much may still be used after some was: less than nothing if it was too
-// much, and of a kind without a limit as much as there can be.
-func (l Limit) Left(used Amounts) Amounts {
-	left := l.Sub(used)
-	for _, k := range Kinds() {
-		if *l.Of(k) == 0 {
-			*left.Of(k) = math.MaxInt64
-		}
-	}
-	return left
+// one is an amount of one kind.
+func one(k belay.BudgetKind) (a belay.Amounts) {
+	*a.Of(k) = 1
+	return a
 }
 
 const (
@@ -206,26 +82,26 @@ func Parse(s string) (Limit, error) {
 }
 
 // parse reads an amount with its unit; why says what is wrong with it.
-func parse(s string) (k Kind, n int64, why string) {
+func parse(s string) (k belay.BudgetKind, n int64, why string) {
 	end := strings.LastIndexAny(s, "0123456789.") + 1
 	scale := int64(1)
 	switch s[end:] {
 	case "usd":
-		k, scale = Cost, perMillion
+		k, scale = belay.BudgetCost, perMillion
 	case "mtok":
-		k, scale = Tokens, 1_000_000
+		k, scale = belay.BudgetTokens, 1_000_000
 	case "ktok":
-		k, scale = Tokens, 1000
+		k, scale = belay.BudgetTokens, 1000
 	case "tok":
-		k = Tokens
+		k = belay.BudgetTokens
 	case "calls":
-		k = Calls
+		k = belay.BudgetCalls
 	case "h", "m", "s":
 		d, err := time.ParseDuration(s)
 		if err != nil || d%time.Second != 0 {
 			return k, 0, "is no time of whole seconds"
 		}
-		return Time, int64(d), ""
+		return belay.BudgetTime, int64(d), ""
 	case "":
 		return k, 0, "has no unit"
 	default:

@@ -19,19 +19,19 @@ func TestParse(t *testing.T) {
 		want Limit
 		form string // empty: as it was written
 	}{
-		{"2usd,500ktok,300calls,4h", Limit{Amounts: Amounts{2_000_000, 500_000, 300, hours}}, ""},
-		{"4h,300calls,500ktok,2usd", Limit{Amounts: Amounts{2_000_000, 500_000, 300, hours}}, "2usd,500ktok,300calls,4h"},
-		{"0.5usd", Limit{Amounts: Amounts{MicroUSD: 500_000}}, "0.50usd"},
-		{"2.50usd", Limit{Amounts: Amounts{MicroUSD: 2_500_000}}, ""},
-		{"0.000001usd", Limit{Amounts: Amounts{MicroUSD: 1}}, ""},
-		{"10usd", Limit{Amounts: Amounts{MicroUSD: 10_000_000}}, ""},
-		{"1mtok", Limit{Amounts: Amounts{Tokens: 1_000_000}}, ""},
-		{"1.5mtok", Limit{Amounts: Amounts{Tokens: 1_500_000}}, "1500ktok"},
-		{"20tok", Limit{Amounts: Amounts{Tokens: 20}}, ""},
-		{"90m", Limit{Amounts: Amounts{Time: belay.Duration(90 * time.Minute)}}, "1h30m"},
-		{"1h0m5s", Limit{Amounts: Amounts{Time: belay.Duration(time.Hour + 5*time.Second)}}, ""},
-		{"+5usd", Limit{Amounts: Amounts{MicroUSD: 5_000_000}, Raise: true}, ""},
-		{"+5usd,+100ktok", Limit{Amounts: Amounts{MicroUSD: 5_000_000, Tokens: 100_000}, Raise: true}, ""},
+		{"2usd,500ktok,300calls,4h", Limit{Amounts: belay.Amounts{MicroUSD: 2_000_000, Tokens: 500_000, Calls: 300, Time: hours}}, ""},
+		{"4h,300calls,500ktok,2usd", Limit{Amounts: belay.Amounts{MicroUSD: 2_000_000, Tokens: 500_000, Calls: 300, Time: hours}}, "2usd,500ktok,300calls,4h"},
+		{"0.5usd", Limit{Amounts: belay.Amounts{MicroUSD: 500_000}}, "0.50usd"},
+		{"2.50usd", Limit{Amounts: belay.Amounts{MicroUSD: 2_500_000}}, ""},
+		{"0.000001usd", Limit{Amounts: belay.Amounts{MicroUSD: 1}}, ""},
+		{"10usd", Limit{Amounts: belay.Amounts{MicroUSD: 10_000_000}}, ""},
+		{"1mtok", Limit{Amounts: belay.Amounts{Tokens: 1_000_000}}, ""},
+		{"1.5mtok", Limit{Amounts: belay.Amounts{Tokens: 1_500_000}}, "1500ktok"},
+		{"20tok", Limit{Amounts: belay.Amounts{Tokens: 20}}, ""},
+		{"90m", Limit{Amounts: belay.Amounts{Time: belay.Duration(90 * time.Minute)}}, "1h30m"},
+		{"1h0m5s", Limit{Amounts: belay.Amounts{Time: belay.Duration(time.Hour + 5*time.Second)}}, ""},
+		{"+5usd", Limit{Amounts: belay.Amounts{MicroUSD: 5_000_000}, Raise: true}, ""},
+		{"+5usd,+100ktok", Limit{Amounts: belay.Amounts{MicroUSD: 5_000_000, Tokens: 100_000}, Raise: true}, ""},
 	} {
 		if got, err := Parse(x.in); err != nil || got != x.want {
 			t.Errorf("%s: got %+v, %v, want %+v", x.in, got, err, x.want)
@@ -93,7 +93,7 @@ func FuzzParse(f *testing.F) {
 		if err != nil {
 			return
 		}
-		for _, k := range Kinds() {
+		for _, k := range belay.BudgetKinds() {
 			if n := *l.Of(k); n < 0 {
 				t.Errorf("%q: %s is %d", s, k, n)
 			}
@@ -117,12 +117,12 @@ func TestAmountsSaturate(t *testing.T) {
 		return n.Int64()
 	}
 	rapid.Check(t, func(t *rapid.T) {
-		var a, b Amounts
-		for _, k := range Kinds() {
+		var a, b belay.Amounts
+		for _, k := range belay.BudgetKinds() {
 			*a.Of(k), *b.Of(k) = number.Draw(t, "a"), number.Draw(t, "b")
 		}
 		sum, diff, covers := a.Add(b), a.Sub(b), true
-		for _, k := range Kinds() {
+		for _, k := range belay.BudgetKinds() {
 			x, y := big.NewInt(*a.Of(k)), big.NewInt(*b.Of(k))
 			covers = covers && x.Cmp(y) >= 0
 			if want := fits(new(big.Int).Add(x, y)); *sum.Of(k) != want {
@@ -152,13 +152,9 @@ func TestLimit(t *testing.T) {
 		{"+3usd,+10calls", "2usd", "5usd"}, // calls have no limit, and keep none
 		{"1mtok", "2usd", "2usd,1mtok"},
 	} {
-		if got := limit(x.set).Over(limit(x.over)).String(); got != x.want {
+		if got := limit(x.set).Over(limit(x.over).Amounts).String(); got != x.want {
 			t.Errorf("%s over %s is %s, want %s", x.set, x.over, got, x.want)
 		}
-	}
-	left := limit("2usd,10calls").Left(Amounts{MicroUSD: 3_000_000, Tokens: 5, Calls: 4})
-	if want := (Amounts{MicroUSD: -1_000_000, Tokens: math.MaxInt64, Calls: 6, Time: math.MaxInt64}); left != want {
-		t.Errorf("left are %+v, want %+v", left, want)
 	}
 }
 

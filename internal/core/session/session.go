@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/grant"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -35,10 +36,12 @@ type State struct {
 	Turns     []belay.TurnID   `json:"turns,omitempty"`
 	Seq       int64            `json:"seq"`
 
-	Holds   []Held           `json:"holds,omitempty"`   // in the order they were asked for
+	Holds   grant.Book       `json:"holds,omitempty"`   // of the workspace, by calls
 	Awaited []belay.ThreadID `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
 
 	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that reported
+
+	Budget ledger `json:"budget,omitzero"`
 
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
@@ -70,12 +73,12 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.revoke(o, c)
 	case belay.UseWorkspace:
 		return d.use(c)
-	case belay.HoldWorkspace:
-		return d.s.hold(c), nil, nil
-	case belay.ReportUse:
-		return d.s.report(c), nil, nil
-	case belay.ReleaseWorkspace:
-		return d.s.release(c), nil, nil
+	case belay.AskGrants:
+		return d.s.ask(c), nil, nil
+	case belay.ReturnGrant:
+		return d.s.takeBack(c), nil, nil
+	case belay.SetBudget:
+		return d.s.setBudget(c, o.Principal)
 	}
 	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a session doesn't take %s", belay.CommandName(o.Command))
 }
@@ -89,6 +92,9 @@ func (d *Decider) create(o belay.Order, c belay.CreateSession) ([]core.Fact, []c
 	var sends []core.Send
 	if c.Thread != "" {
 		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin, Queue: c.Settings.Queue}})
+	}
+	if c.Settings.Budget != (belay.Amounts{}) {
+		facts = append(facts, core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitSet, Scope: "session", Limit: c.Settings.Budget, By: o.Principal}})
 	}
 	return append(facts, granted(ids, nil, c.Settings, o.Principal)...), sends, nil
 }
@@ -122,12 +128,13 @@ func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 		}
 		sends = append(sends, s.share(c.Thread)...)
 	}
-	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template, Queue: c.Queue, Place: s.Seq + 1}})
+	gift, budget := s.advance(c.Thread, 1)
+	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template, Queue: c.Queue, Place: s.Seq + 1, Priority: c.Priority, Budget: budget}})
 	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
 	if s.Archived { // who works on it wants to see it
 		given.Archived = new(bool)
 	}
-	return []core.Fact{{IDs: s.ids(), Data: given}}, sends, nil
+	return append([]core.Fact{{IDs: s.ids(), Data: given}}, gift...), sends, nil
 }
 
 func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []core.Send, error) {
@@ -136,8 +143,15 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
 	}
 	c.Settings.Shell = s.Settings.Shell // what its grants were given for, and what its threads know
-	facts := []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}}}
+	var facts []core.Fact
 	var sends []core.Send
+	if b := c.Settings.Budget; b != s.Settings.Budget {
+		var err error
+		if facts, sends, err = s.setBudget(belay.SetBudget{Budget: b, Spent: c.Spent}, o.Principal); err != nil {
+			return nil, nil, err
+		}
+	}
+	facts = append(facts, core.Fact{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}})
 	if c.Settings.Queue != s.Settings.Queue {
 		for _, thread := range s.Threads {
 			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.ConfigureQueue{Queue: c.Settings.Queue}})
@@ -205,6 +219,8 @@ func (d *Decider) Apply(e event.Envelope) {
 		}
 	case event.SessionUpdated:
 		s.updated(p)
+	case event.LimitChanged:
+		s.applyLimit(p)
 	case event.PolicyChanged:
 		switch {
 		case p.Kind == "grant" && p.Op == "granted":
@@ -252,6 +268,13 @@ func (s *State) updated(p event.SessionUpdated) {
 	if n := len(s.Turns); n > maxKnown {
 		s.Turns = s.Turns[n-maxKnown:]
 	}
+}
+
+// Next answers what threads ask for.
+func (d *Decider) Next(time.Time) (rd core.Ready) {
+	d.s.grantHolds(&rd)
+	d.s.grantBudget(&rd)
+	return rd
 }
 
 func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session} }

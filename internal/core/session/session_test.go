@@ -206,9 +206,9 @@ func TestASessionFoldsTheSameFromEveryCut(t *testing.T) {
 		b.do(belay.SubmitWork{Thread: belay.ThreadID(fmt.Sprint("thr_", i%3)), Task: belay.TaskID(fmt.Sprint("task_", i)), Turn: belay.TurnID(fmt.Sprint("turn_", i))})
 	}
 	b.do(belay.UpdateSession{Settings: belay.Settings{Provider: "other", Allow: []string{"edit"}}})
-	b.do(belay.ReportUse{Thread: "thr_1", Used: belay.ProgramUse{Ended: 1, Written: 3}})
-	b.do(belay.ReportUse{Thread: "thr_2", Used: belay.ProgramUse{Ended: 1, Written: 4}})
-	b.do(belay.ReportUse{Thread: "thr_1", Used: belay.ProgramUse{Ended: 2, Written: 5}})
+	b.do(belay.ReturnGrant{Thread: "thr_1", Used: &belay.ProgramUse{Ended: 1, Written: 3}})
+	b.do(belay.ReturnGrant{Thread: "thr_2", Used: &belay.ProgramUse{Ended: 1, Written: 4}})
+	b.do(belay.ReturnGrant{Thread: "thr_1", Used: &belay.ProgramUse{Ended: 2, Written: 5}})
 	if used := b.d.s.others("thr_0"); used == nil || *used != (belay.ProgramUse{Ended: 3, Written: 9}) || len(b.d.s.Used) != 2 {
 		t.Errorf("used %+v, %+v", used, b.d.s.Used)
 	}
@@ -263,14 +263,14 @@ func (b *bench) next() (granted []belay.CallID) {
 			b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
 		}
 		for _, s := range rd.Sends {
-			granted = append(granted, s.Command.(belay.GrantWorkspace).Call)
+			granted = append(granted, s.Command.(belay.GiveGrant).Call)
 		}
 	}
 }
 
 func (b *bench) asks(thread belay.ThreadID, call belay.CallID, whole bool) {
 	b.t.Helper()
-	b.do(belay.HoldWorkspace{Thread: thread, Calls: []belay.Hold{{Call: call, Whole: whole}}})
+	b.do(belay.AskGrants{Thread: thread, Calls: []belay.Hold{{Call: call, Whole: whole}}})
 }
 
 // Guarantee: E22.
@@ -284,25 +284,25 @@ func TestHoldsAreGrantedInTheOrderTheyWereAskedFor(t *testing.T) {
 	}
 	b.asks("thr_2", "edit_2", false)
 	want("as long as nobody knows what the first thread is doing")
-	b.do(belay.HoldWorkspace{Thread: "thr_1", Joined: true, Calls: []belay.Hold{{Call: "exec_1", Whole: true}}})
+	b.do(belay.AskGrants{Thread: "thr_1", Joined: true, Calls: []belay.Hold{{Call: "exec_1", Whole: true}}})
 	want("while a program runs that began before")
-	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "exec_1"})
+	b.do(belay.ReturnGrant{Thread: "thr_1", Call: "exec_1"})
 	want("it has ended", "edit_2")
 	b.asks("thr_3", "edit_3", false)
 	want("files go together", "edit_3")
 	b.asks("thr_1", "exec_1b", true)
 	b.asks("thr_3", "edit_3b", false)
 	want("a program waits, and isn't overtaken")
-	b.do(belay.ReleaseWorkspace{Thread: "thr_2", Call: "edit_2"})
+	b.do(belay.ReturnGrant{Thread: "thr_2", Call: "edit_2"})
 	want("one is left")
-	b.do(belay.ReleaseWorkspace{Thread: "thr_3", Call: "edit_3"})
+	b.do(belay.ReturnGrant{Thread: "thr_3", Call: "edit_3"})
 	want("none is left", "exec_1b")
-	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "exec_1b"})
+	b.do(belay.ReturnGrant{Thread: "thr_1", Call: "exec_1b"})
 	want("the program has ended", "edit_3b")
 	b.asks("thr_1", "exec_1c", true)
-	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "exec_1c"})
-	b.do(belay.ReleaseWorkspace{Thread: "thr_1", Call: "never"})
-	b.do(belay.ReleaseWorkspace{Thread: "thr_3", Call: "edit_3b"})
+	b.do(belay.ReturnGrant{Thread: "thr_1", Call: "exec_1c"})
+	b.do(belay.ReturnGrant{Thread: "thr_1", Call: "never"})
+	b.do(belay.ReturnGrant{Thread: "thr_3", Call: "edit_3b"})
 	want("a wish was taken back")
 	if len(b.d.s.Holds) != 0 || len(b.d.s.Awaited) != 0 {
 		t.Errorf("left: %+v %v", b.d.s.Holds, b.d.s.Awaited)

@@ -10,11 +10,11 @@ import (
 
 // report records what the programs of a thread used. A thread reports its total,
 // so a repeated report counts once.
-func (s *State) report(c belay.ReportUse) []core.Fact {
-	if i := s.usedBy(c.Thread); i >= 0 && s.Used[i].ProgramUse == c.Used {
+func (s *State) report(thread belay.ThreadID, used belay.ProgramUse) []core.Fact {
+	if i := s.usedBy(thread); i >= 0 && s.Used[i].ProgramUse == used {
 		return nil
 	}
-	return []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Used: &event.ThreadUse{Thread: c.Thread, ProgramUse: c.Used}}}}
+	return []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Used: &event.ThreadUse{Thread: thread, ProgramUse: used}}}}
 }
 
 func (s *State) usedBy(thread belay.ThreadID) int {

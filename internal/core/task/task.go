@@ -77,7 +77,7 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 		{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}},
 		{IDs: ids, Data: event.TaskStarted{}},
 	}
-	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, belay.SubmitTurn{Turn: c.Turn, Text: c.Objective, Rules: c.Rules, Queue: c.Queue, Place: c.Place})
+	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, belay.SubmitTurn{Turn: c.Turn, Text: c.Objective, Rules: c.Rules, Queue: c.Queue, Place: c.Place, Priority: c.Priority, Budget: c.Budget})
 	return append(facts, attempt), []core.Send{send}, nil
 }
 

@@ -17,6 +17,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	s.Seq, s.Last, s.Stream = e.Seq, e.Time, e.Stream
 	s.applyProcess(e)
 	s.count(e)
+	s.applyCost(e)
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
@@ -37,6 +38,8 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Reported != nil {
 			s.Reported = *p.Reported
 		}
+	case event.LimitChanged:
+		s.applyLimit(p)
 	case event.ContextResolved:
 		s.taintedBy(p.Taint, e.Seq)
 	case event.ActionResolved:
@@ -80,6 +83,7 @@ func (s *State) tick(e event.Envelope) {
 	}
 	if s.Turn.driven() && e.Time.After(s.Last) {
 		s.Turn.Active += e.Time.Sub(s.Last)
+		s.Purse.spend(belay.Amounts{Time: belay.Duration(e.Time.Sub(s.Last))})
 	}
 }
 
@@ -124,9 +128,10 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.RoutingDecided, event.RoutingSingleCandidate, event.RoutingNotPossible, event.RoutingFallbackApplied:
 		t.applyRoute(p)
 	case event.CostRecorded:
-		t.Cost.MicroUSD += p.Amount
+		sum := p.Sum()
+		t.Cost.MicroUSD += sum.MicroUSD
 		if e.IDs.Call == "" { // else of a model that judged a call, which is no answer of the turn
-			t.Cost.Priced++
+			t.Cost.Priced += sum.Priced
 		}
 	case event.PermissionEvaluated:
 		s.applyVerdict(e, p)
@@ -177,7 +182,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 		t.Route, t.Tried, t.NoRoute = event.Route{}, nil, ""
 	}
 	if p.Limits != nil {
-		t.Limits = *p.Limits
+		t.Limits, t.Low = *p.Limits, ""
 	}
 	t.forgetDenials()
 	for _, c := range t.calls() {
@@ -220,7 +225,10 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 		t.Nudged = t.Nudged || p.Kind == KindNudge
 	}
 	st := t.Step
-	st.Attempt, st.Phase, st.Problem = p.Attempt, stepRequested, nil
+	st.Attempt, st.Phase, st.Problem, st.MaxOutput = p.Attempt, stepRequested, nil, p.MaxOutput
+	if low := lowBy(p.Limit); low != "" {
+		t.Low = low
+	}
 	if p.Tokens > 0 {
 		st.Tokens, st.Fixed, st.Asked = p.Tokens, p.Fixed, event.Route{Provider: p.Provider, Model: p.Model}
 	}

@@ -45,7 +45,7 @@ func (c *Call) started(p event.ToolStarted) {
 }
 
 func (t *Turn) applyAsk(e event.Envelope, p event.ActionRequired) {
-	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true, Again: p.Again}
+	a := &Ask{Action: e.IDs.Action, Kind: p.Kind, Until: p.Until, Open: true, Again: p.Again, Budget: p.Budget}
 	if c := t.call(e.IDs.Call); c != nil {
 		if p.Kind == "permission" {
 			a.bounded(p.Boundary, p.Bounds)
@@ -86,6 +86,13 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	case "continue":
 		if s.Turn.GaveUp = p.Decision != "allow"; !s.Turn.GaveUp {
 			s.Turn.Failing = nil
+		}
+	case askBudget:
+		switch asked := s.Purse.asked(); {
+		case p.Decision == "deny":
+			s.Turn.Low = ask.Budget.Kind
+		case p.Decision == "allow" && asked != nil: // the session has the answer, and gives what there is
+			asked.Refused = false
 		}
 	}
 }

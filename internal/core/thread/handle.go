@@ -44,8 +44,11 @@ func (h *handler) handle(c belay.Command) error {
 		h.use(c)
 	case belay.ShareWorkspace:
 		h.share()
-	case belay.GrantWorkspace:
-		h.grantHold(c)
+	case belay.GiveGrant:
+		h.takeHold(c)
+		h.takeBudget(c.Budget)
+	case belay.RecallGrants:
+		h.recallBudget()
 	case belay.ResumeThread:
 		return h.resume(c)
 	case belay.RollBack:
@@ -188,7 +191,14 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	if err != nil {
 		return err
 	}
+	if c.Budget != (belay.Amounts{}) && (ask.Kind != askBudget || c.Decision != "allow") {
+		return belay.Errorf(belay.CodeBadCommand, "%s isn't about a budget", c.Action).WithHint("%s", howToAnswer(ask))
+	}
 	h.resolve(ask, runs, c.Decision, h.order.Principal, scope, c.Message, cleared...)
+	if ask.Kind == askBudget && c.Decision == "allow" {
+		h.raiseBudget(ask, c.Budget)
+		return nil
+	}
 	if c.Decision != "allow" || scope == "once" {
 		return nil
 	}

@@ -1,21 +1,11 @@
 package thread
 
 import (
-	"slices"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/grant"
 )
-
-// held is a call of this thread that changes the workspace, or wants to, where
-// other threads of the session do too. Whether it may is the session's word; it
-// is a fact here before the call begins, and given back by the fact that ends
-// the call, in the same decision.
-type held struct {
-	belay.Hold
-	Granted bool `json:"granted,omitempty"`
-}
 
 // changes reports whether a call changes the workspace, and whether all of it
 // may be meant.
@@ -31,7 +21,7 @@ func (h *handler) share() {
 		return
 	}
 	ids := h.threadIDs()
-	join := belay.HoldWorkspace{Thread: ids.Thread, Joined: true}
+	join := belay.AskGrants{Thread: ids.Thread, Joined: true}
 	h.record(core.Fact{IDs: ids, Data: event.ThreadUpdated{Hold: &event.HoldChange{Op: event.HoldShared}}})
 	for _, c := range h.Turn.calls() {
 		if c.Phase == CallOver || c.Attempt == 0 || !c.Changes {
@@ -51,37 +41,35 @@ func (h *handler) share() {
 	h.send(core.Send{To: ids.Session.Stream(), Command: join})
 }
 
-func (h *handler) grantHold(c belay.GrantWorkspace) {
-	i := h.hold(c.Call)
-	if i < 0 || h.Holds[i].Granted {
+func (h *handler) takeHold(c belay.GiveGrant) {
+	g := h.Holds.Find("", string(c.Call))
+	if g == nil || g.Given {
 		return
 	}
-	f := h.holdFact(event.HoldGranted, h.Holds[i].Hold)
+	f := h.holdFact(event.HoldGranted, belay.Hold{Call: c.Call, Whole: g.Whole})
 	f.Data.(event.ThreadUpdated).Hold.Others = c.Others
 	h.record(f)
-}
-
-func (p *programState) hold(call belay.CallID) int {
-	return slices.IndexFunc(p.Holds, func(h held) bool { return h.Call == call })
 }
 
 func (s *State) holdFact(op string, h belay.Hold) core.Fact {
 	return s.threadFact(event.ThreadUpdated{Hold: &event.HoldChange{Op: op, Call: h.Call, Whole: h.Whole}})
 }
 
+// applyHold folds a change of the holds that calls have or ask for. Whether they
+// get them is the session's word; it is a fact here before the call begins.
 func (ps *programState) applyHold(p event.HoldChange) {
-	i := ps.hold(p.Call)
-	switch {
-	case p.Op == event.HoldShared:
+	g := grant.Grant{ID: string(p.Call), Whole: p.Whole}
+	switch p.Op {
+	case event.HoldShared:
 		ps.Shared = true
-	case p.Op == event.HoldReleased && i >= 0:
-		ps.Holds = slices.Delete(ps.Holds, i, i+1)
-	case p.Op == event.HoldGranted && i >= 0:
-		if ps.Holds[i].Granted = true; p.Others != nil {
+	case event.HoldAsked:
+		ps.Holds.Ask(g)
+	case event.HoldGranted:
+		if ps.Holds.Give(g); p.Others != nil {
 			ps.Others = *p.Others
 		}
-	case p.Op != event.HoldReleased && i < 0:
-		ps.Holds = append(ps.Holds, held{belay.Hold{Call: p.Call, Whole: p.Whole}, p.Op == event.HoldGranted})
+	case event.HoldReleased:
+		ps.Holds.Return("", g.ID)
 	}
 }
 
@@ -96,22 +84,23 @@ func (d *decision) waitsForHold(spec belay.ToolSpec, c *Call) bool {
 	if !d.Shared || !writes {
 		return false
 	}
-	i := d.hold(c.ID)
-	if i < 0 {
+	g := d.Holds.Find("", string(c.ID))
+	if g == nil {
 		h := belay.Hold{Call: c.ID, Whole: whole}
 		d.record(d.holdFact(event.HoldAsked, h))
-		d.send(core.Send{To: d.Session.Stream(), Command: belay.HoldWorkspace{Thread: d.Thread, Calls: []belay.Hold{h}}})
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Calls: []belay.Hold{h}}})
 	}
-	return i < 0 || !d.Holds[i].Granted
+	return g == nil || !g.Given
 }
 
 // givesBack returns the holds of calls that are over.
 func (d *decision) givesBack() {
-	for _, h := range d.Holds {
+	for _, g := range d.Holds {
+		h := belay.Hold{Call: belay.CallID(g.ID), Whole: g.Whole}
 		if c := d.Turn.call(h.Call); c != nil && c.Phase != CallOver && c.Phase != CallRan && c.Again == nil {
 			continue
 		}
-		d.record(d.holdFact(event.HoldReleased, h.Hold))
-		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReleaseWorkspace{Thread: d.Thread, Call: h.Call}})
+		d.record(d.holdFact(event.HoldReleased, h))
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Call: h.Call}})
 	}
 }

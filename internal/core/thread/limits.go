@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"fmt"
 	"time"
 
@@ -43,6 +44,12 @@ func limits(d *decision) bool {
 	return true
 }
 
+// exhausted names the limit that the turn has reached, or the budget that this
+// decision found too small.
+func (d *decision) exhausted() string {
+	return cmp.Or(d.Turn.exhausted(), lows[d.short].limit)
+}
+
 // exhausted names the limit that the turn has reached; empty when none is.
 func (t *Turn) exhausted() string {
 	switch {
@@ -54,6 +61,8 @@ func (t *Turn) exhausted() string {
 		return "calls"
 	case t.Loop != "":
 		return "loop"
+	case t.Low != "":
+		return lows[t.Low].limit
 	}
 	return ""
 }
@@ -68,8 +77,10 @@ func (d *decision) endFinal() {
 		d.fail(belay.NoCompletion, "STEP_LIMIT", fmt.Sprintf("%d steps are used up", l.Steps))
 	case "calls":
 		d.fail(belay.NoCompletion, "CALL_LIMIT", fmt.Sprintf("%d calls are used up", l.Calls))
-	default:
+	case "loop":
 		d.fail(belay.NoCompletion, "LOOP", d.Turn.looped())
+	default:
+		d.fail(belay.OverBudget, lows[d.Turn.Low].code, usedUp(d.Turn.Low))
 	}
 }
 
@@ -87,15 +98,17 @@ func (t *Turn) looped() string {
 func (d *decision) limitNote() string {
 	l := d.Turn.Limits
 	var why string
-	switch d.Turn.exhausted() {
+	switch d.exhausted() {
 	case "time":
 		why = fmt.Sprintf("The time for this turn (%s) is used up.", l.Time)
 	case "steps":
 		why = fmt.Sprintf("All %d steps of this turn are used up.", l.Steps)
 	case "calls":
 		why = fmt.Sprintf("All %d tool calls of this turn are used up.", l.Calls)
-	default:
+	case "loop":
 		why = d.Turn.looped() + "."
+	default:
+		why = "Stop: " + usedUp(cmp.Or(d.Turn.Low, d.short)) + "."
 	}
 	return why + " This is your last step: call " + d.rules.completionTool() + " now and say what is done and what is not. Any other call is refused."
 }

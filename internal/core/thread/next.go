@@ -19,7 +19,7 @@ var (
 	// kept before a turn uses them, and a cancelled turn is undone before the next begins
 	threadStages = []stage{lostPrograms, returnUnused, changeFiles, startTurn}
 
-	turnStages = []stage{needRules, taint, recordRuleChange, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
+	turnStages = []stage{charge, needRules, taint, recordRuleChange, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
 )
 
 // decision derives once what is wanted: the state, the rules of the running or
@@ -30,6 +30,7 @@ type decision struct {
 	lost  bool   // they aren't in the store any more, or the gate's part of them isn't
 	now   time.Time
 	ready *core.Ready
+	short belay.BudgetKind // what this decision found too little of
 }
 
 func (d *decision) record(facts ...core.Fact) { d.ready.Decided = append(d.ready.Decided, facts...) }
@@ -106,6 +107,7 @@ func returnUnused(d *decision) bool {
 		d.reportUsage()
 	}
 	d.givesBack()
+	spending{d}.returnBudget()
 	return false
 }
 

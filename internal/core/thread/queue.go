@@ -26,8 +26,9 @@ type Queued struct {
 	At    time.Time       `json:"at,omitzero"`     // collect: when it came
 	Line  string          `json:"line,omitempty"`  // what is left of it if it is dropped
 
-	Since int64    `json:"since,omitempty"` // the fact that brought the rules
-	Needs []string `json:"needs,omitempty"` // what its attachments need of a model
+	Since    int64    `json:"since,omitempty"`    // the fact that brought the rules
+	Priority int      `json:"priority,omitempty"` // when threads wait for budget
+	Needs    []string `json:"needs,omitempty"`    // what its attachments need of a model
 
 	Tokens int64 `json:"tokens,omitempty"` // of its text and attachments
 }
@@ -65,6 +66,7 @@ func (h *handler) submit(c belay.SubmitTurn) error {
 	}
 	if slices.ContainsFunc(h.Known, func(k Known) bool { return k.Turn == c.Turn }) {
 		h.repeated(Queued{Turn: c.Turn, Task: c.Task, Run: c.Run})
+		h.takeBudget(c.Budget)
 		return nil
 	}
 	if err := (belay.Queueing{Mode: c.Queue}).Check(); err != nil {
@@ -74,7 +76,7 @@ func (h *handler) submit(c belay.SubmitTurn) error {
 	if busy && mode == belay.QueueReject {
 		return h.refused(c, "a turn of the thread hasn't ended")
 	}
-	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place}
+	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place, Priority: c.Priority, Budget: c.Budget}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
 	}
@@ -156,7 +158,7 @@ func (h *handler) refused(c belay.SubmitTurn, why string) error {
 		return belay.Errorf(belay.CodeBusy, "%s", why).WithHint("wait for one to end, or interrupt")
 	}
 	q := Queued{Turn: c.Turn, Task: c.Task, Run: c.Run}
-	h.record(core.Fact{IDs: h.idsOf(q), Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules}})
+	h.record(core.Fact{IDs: h.idsOf(q), Data: event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Budget: c.Budget}})
 	h.endQueued(q, belay.Failed, "BUSY", why)
 	return nil
 }
@@ -254,7 +256,7 @@ func (q *queueState) moved() {
 
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Since: e.Seq, Tokens: p.Text.Tokens}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens}
 	if urgent(p.Queue) {
 		q.Place = 0
 	}
@@ -269,6 +271,7 @@ func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
 			q.Needs = append(q.Needs, n)
 		}
 	}
+	s.Purse.take(p.Budget)
 	at := s.placeOf(p.Queue, p.Place)
 	s.Queue = slices.Insert(s.Queue, at, q)
 	s.Known = keep(append(s.Known, Known{Turn: e.IDs.Turn, Run: e.IDs.Run}), maxKnown)

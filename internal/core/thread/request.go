@@ -62,31 +62,39 @@ func (d *decision) ask(kind string) {
 	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided)))
 	limit := ""
 	if kind == KindFinal {
-		limit = d.Turn.exhausted()
+		limit = d.exhausted()
 	}
 	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.note(kind))
-	tokens, _, _ := d.estimate(note)
+	r, ok := spending{d}.reserve(kind, note)
+	if !ok {
+		return
+	}
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: 1, To: d.Seq + int64(len(d.ready.Decided)), Note: note, Tokens: tokens, Fixed: d.rules.Tokens,
+		From: 1, To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
 	}})
+	spending{d}.announce(ids, modelKey(ids.Step, 1), r)
 }
 
 // again decides another attempt of the running step's request.
 func (d *decision) again() {
 	st := d.Turn.Step
 	to := d.to()
-	tokens, _, _ := d.estimate(st.Note)
+	r, ok := spending{d}.reserve(st.Kind, st.Note)
+	if !ok {
+		return
+	}
 	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
-		From: st.From, To: st.To, Note: st.Note, Tokens: tokens, Fixed: d.rules.Tokens,
+		From: st.From, To: st.To, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
 	}))
+	spending{d}.announce(d.ids(), modelKey(st.ID, st.Attempt+1), r)
 }
 
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

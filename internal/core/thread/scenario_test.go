@@ -127,6 +127,7 @@ func (w *world) do(line string) {
 	case "open":
 		w.handle(belay.OpenThread{Workspace: "/ws"})
 	case "submit":
+		rest, purse, _ := strings.Cut(rest, " budget=")
 		rest, tokens := cutNumber(rest, " tokens=")
 		rest, at, _ := strings.Cut(rest, " place=")
 		place, _ := strconv.ParseInt(at, 10, 64)
@@ -136,9 +137,11 @@ func (w *world) do(line string) {
 		if media != "" {
 			text.Attached = []belay.Attachment{{Name: "it", Ref: belay.Ref{Digest: "digest", Media: media}}}
 		}
-		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: text, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place})
+		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: text, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place, Budget: w.budget(purse)})
 	case "queue":
 		w.queue(strings.Fields(rest))
+	case "budget":
+		w.answerBudget(strings.Fields(rest))
 	case "undone":
 		w.undone(rest)
 	case "interrupt":
@@ -152,7 +155,7 @@ func (w *world) do(line string) {
 		w.handle(belay.ShareWorkspace{})
 	case "grant":
 		n, _ := strconv.Atoi(rest)
-		w.handle(belay.GrantWorkspace{Call: w.d.s.Turn.Step.Calls[n-1].ID})
+		w.handle(belay.GiveGrant{Call: w.d.s.Turn.Step.Calls[n-1].ID})
 	case "use":
 		f := strings.Fields(rest + " . .")
 		u := belay.WorkspaceUse{Use: belay.Use(f[0])}
@@ -271,6 +274,9 @@ func (w *world) setRule(kv string) {
 		w.rules.Routes = append(w.rules.Routes, candidate(v))
 	case "needs":
 		w.rules.Profile.Kind, w.rules.Profile.Source, w.rules.Profile.Needs = "work", "settings", []string{v}
+	case "max-cost", "max-tokens":
+		l := w.amounts(v)
+		s.Limits.MicroUSD, s.Limits.Tokens = max(s.Limits.MicroUSD, l.MicroUSD), max(s.Limits.Tokens, l.Tokens)
 	case "priced":
 		w.rules.Profile.Priced = true
 	case "time":
@@ -378,6 +384,12 @@ func (w *world) model(rest string) {
 		rest, p.Usage = line, belay.Usage{Input: input, Output: 5, Reported: input != 0}
 	}
 	rest, bad := strings.CutSuffix(rest, " BAD")
+	rest, usage, _ := strings.Cut(rest, " usage=")
+	if usage != "" {
+		p.Usage = belay.Usage{}
+		p.Usage.Reported = usage != "none"
+		_, _ = fmt.Sscanf(usage, "%d/%d", &p.Usage.Input, &p.Usage.Output)
+	}
 	rest, p.Misfit, _ = strings.Cut(rest, " misfit=")
 	rest, p.Stop, _ = strings.Cut(rest, " stop=")
 	for _, m := range callForm.FindAllStringSubmatch(rest, -1) {
@@ -545,7 +557,7 @@ func (w *world) edited(id belay.CallID) bool {
 	})
 }
 
-var idForm = regexp.MustCompile(`(step|call|act|run)_[0-9a-f]{8}-[0-9a-f-]{27}|sha256:[0-9a-f]{64}`)
+var idForm = regexp.MustCompile(`(step|call|act|run|grant)_[0-9a-f]{8}-[0-9a-f-]{27}|sha256:[0-9a-f]{64}`)
 
 // short gives ids and digests readable names, in the order they appear.
 func (w *world) short(s string) string {

@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/budget"
 )
 
 // What lines of a scenario say that people, tools and the store do.
@@ -85,8 +86,52 @@ func (w *world) scoped(c *belay.RespondAction, said string) {
 		case "until":
 			d, _ := time.ParseDuration(value)
 			c.Until = w.now.Add(d)
+		case "budget":
+			c.Scope, c.Budget = "", w.amounts(value)
 		}
 	}
+}
+
+func (w *world) amounts(s string) belay.Amounts {
+	l, err := budget.Parse(s)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return l.Amounts
+}
+
+// budget is what a session gives with a turn: LIMIT, or LIMIT:AMOUNT.
+func (w *world) budget(s string) *belay.BudgetGrant {
+	if s == "" {
+		return nil
+	}
+	limit, amount, parts := strings.Cut(s, ":")
+	b := &belay.BudgetGrant{ID: "gift", Limit: w.amounts(limit), Amount: w.amounts(limit)}
+	if parts {
+		b.Amount = w.amounts(amount)
+	}
+	return b
+}
+
+// answerBudget is the session's word: "give AMOUNT" or "refuse" for what the thread
+// asked for, "limit AMOUNT", "recall".
+func (w *world) answerBudget(f []string) {
+	b := belay.BudgetGrant{Limit: w.d.s.Purse.Limit}
+	if g := w.d.s.Purse.asked(); g != nil {
+		b.ID = g.ID
+	}
+	switch f[0] {
+	case "recall":
+		w.handle(belay.RecallGrants{})
+		return
+	case "give":
+		b.Amount = w.amounts(f[1])
+	case "refuse":
+		b.Refused = true
+	case "limit":
+		b = belay.BudgetGrant{Limit: w.amounts(f[1])}
+	}
+	w.handle(belay.GiveGrant{Budget: &b})
 }
 
 // revoke takes back the n-th grant of the thread, counted from one, or what the

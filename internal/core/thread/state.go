@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/grant"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -40,7 +41,8 @@ type State struct {
 	Last      time.Time       `json:"last"`
 
 	queueState
-	Turn *Turn `json:"turn,omitempty"`
+	Turn  *Turn `json:"turn,omitempty"`
+	Purse purse `json:"purse,omitzero"`
 	gateState
 	programState
 	fileState
@@ -77,7 +79,7 @@ type programState struct {
 	Others   belay.ProgramUse   `json:"others,omitzero"`   // by programs of the session's other threads, when it granted last
 	Use      belay.WorkspaceUse `json:"use,omitzero"`      // how the session uses the workspace
 	Shared   bool               `json:"shared,omitempty"`  // by other threads of the session too
-	Holds    []held             `json:"holds,omitempty"`   // what its calls have of it, or asked for
+	Holds    grant.Book         `json:"holds,omitempty"`   // what its calls have of it, or asked for
 	Procs    []Proc             `json:"procs,omitempty"`   // that run
 	Gone     []endedProcess     `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
 }
@@ -128,11 +130,12 @@ type Turn struct {
 	Limits     belay.Limits     `json:"limits"`
 	turnUse
 	turnRoute
-	Nudged  bool   `json:"nudged,omitempty"`
-	Kept    string `json:"kept,omitempty"`    // how the workspace was kept before it
-	KeptNot string `json:"keptNot,omitempty"` // why it was not
-	Step    *Step  `json:"step,omitempty"`
-	Stop    *Stop  `json:"stop,omitempty"` // it is to be ended
+	Nudged  bool             `json:"nudged,omitempty"`
+	Kept    string           `json:"kept,omitempty"`    // how the workspace was kept before it
+	KeptNot string           `json:"keptNot,omitempty"` // why it was not
+	Step    *Step            `json:"step,omitempty"`
+	Stop    *Stop            `json:"stop,omitempty"` // it is to be ended
+	Low     belay.BudgetKind `json:"low,omitempty"`  // of which there is no more, and won't be
 	trouble
 	Stops       []Violation `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
 	Ask         *Ask        `json:"ask,omitempty"`     // a question about the turn itself
@@ -151,6 +154,7 @@ type turnUse struct {
 	Failed  int           `json:"failed,omitempty"`  // requests that failed
 	Answers int           `json:"answers,omitempty"` // requests that were answered
 	Cost    event.CostSum `json:"cost,omitzero"`
+	Spent   belay.Amounts `json:"spent,omitzero"` // money and tokens that were charged
 }
 
 // turnRoute is the model that requests are sent to.
@@ -201,26 +205,27 @@ const (
 
 // Step is one request and what follows from its answer.
 type Step struct {
-	ID       belay.StepID   `json:"id"`
-	Phase    StepPhase      `json:"phase,omitempty"`
-	Kind     string         `json:"kind"`
-	Note     string         `json:"note,omitempty"`
-	Limit    string         `json:"limit,omitempty"` // why it is final: time, steps, calls, loop
-	From     int64          `json:"from"`
-	To       int64          `json:"to"`
-	Attempt  int            `json:"attempt"`
-	Failures int            `json:"failures,omitempty"` // attempts with this route that failed, crashes not counted
-	Failed   int            `json:"failed,omitempty"`   // attempts that failed, with any
-	Problem  *event.Problem `json:"problem,omitempty"`
-	RetryAt  time.Time      `json:"retryAt,omitzero"`
-	Stop     string         `json:"stop,omitempty"`   // why the answer ended
-	Misfit   string         `json:"misfit,omitempty"` // why its text isn't the output that is asked for
-	Text     belay.Content  `json:"text,omitzero"`    // kept only when no call follows
-	Begun    time.Duration  `json:"begun"`            // the turn's active time when it was requested
-	Tokens   int64          `json:"tokens,omitempty"` // estimate of the input of the last request; 0: none
-	Fixed    int64          `json:"fixed,omitempty"`  // of its instructions and tools
-	Asked    event.Route    `json:"asked,omitzero"`   // the model of it, if it has an estimate
-	Calls    []*Call        `json:"calls,omitempty"`
+	ID        belay.StepID   `json:"id"`
+	Phase     StepPhase      `json:"phase,omitempty"`
+	Kind      string         `json:"kind"`
+	Note      string         `json:"note,omitempty"`
+	Limit     string         `json:"limit,omitempty"` // why it is final: time, steps, calls, loop, or a budget
+	From      int64          `json:"from"`
+	To        int64          `json:"to"`
+	Attempt   int            `json:"attempt"`
+	Failures  int            `json:"failures,omitempty"` // attempts with this route that failed, crashes not counted
+	Failed    int            `json:"failed,omitempty"`   // attempts that failed, with any
+	Problem   *event.Problem `json:"problem,omitempty"`
+	RetryAt   time.Time      `json:"retryAt,omitzero"`
+	Stop      string         `json:"stop,omitempty"`      // why the answer ended
+	Misfit    string         `json:"misfit,omitempty"`    // why its text isn't the output that is asked for
+	Text      belay.Content  `json:"text,omitzero"`       // kept only when no call follows
+	Begun     time.Duration  `json:"begun"`               // the turn's active time when it was requested
+	MaxOutput int64          `json:"maxOutput,omitempty"` // tokens that its answer may have; 0: the provider's default
+	Tokens    int64          `json:"tokens,omitempty"`    // estimate of the input of the last request; 0: none
+	Fixed     int64          `json:"fixed,omitempty"`     // of its instructions and tools
+	Asked     event.Route    `json:"asked,omitzero"`      // the model of it, if it has an estimate
+	Calls     []*Call        `json:"calls,omitempty"`
 }
 
 // CallPhase is how far a call has come.
@@ -292,7 +297,7 @@ func (c *Call) inFlight() bool { return c.Phase == CallRunning || c.Phase == Cal
 // Ask is a question that waits for a person.
 type Ask struct {
 	Action belay.ActionID `json:"action"`
-	Kind   string         `json:"kind"` // permission, question, continue
+	Kind   string         `json:"kind"` // permission, question, continue, budget
 	Until  time.Time      `json:"until"`
 	Open   bool           `json:"open"`
 
@@ -303,7 +308,8 @@ type Ask struct {
 	Within   belay.Digest `json:"within,omitempty"`   // and what it is
 	Again    *event.Again `json:"again,omitempty"`    // why it is asked once more
 
-	Wider *policy.Bound `json:"wider,omitempty"` // what a call that was stopped gets, if it is allowed
+	Wider  *policy.Bound      `json:"wider,omitempty"`  // what a call that was stopped gets, if it is allowed
+	Budget *event.BudgetAsked `json:"budget,omitempty"` // what a yes raises
 }
 
 // key names a call by what it would do.

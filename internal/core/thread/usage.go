@@ -30,7 +30,7 @@ func (d *decision) reportUsage() {
 	if d.Took != d.Reported {
 		used := d.Took
 		d.record(d.threadFact(event.ThreadUpdated{Reported: &used}))
-		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReportUse{Thread: d.Thread, Used: used}})
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Used: &used}})
 	}
 }
 

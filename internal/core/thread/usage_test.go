@@ -209,7 +209,7 @@ func TestThreadsOfASessionKnowWhatTheOthersUsed(t *testing.T) {
 		t.Errorf("the third hears %+v", got)
 	}
 	before := g.seq[togetherStream]
-	g.bring(togetherStream, belay.ReportUse{Thread: "thr_a", Used: g.threads[a].s.Took})
+	g.bring(togetherStream, belay.ReturnGrant{Thread: "thr_a", Used: &g.threads[a].s.Took})
 	if g.seq[togetherStream] != before {
 		t.Error("what is told twice is recorded twice")
 	}

@@ -16,7 +16,7 @@ func loopMutants() []mutant {
 			swap("core/thread.held", "spec.Exclusive || o.Exclusive || mine", "mine"),
 			"core/thread Scheduling"},
 		{"a program runs while another thread of the session changes files",
-			swap("core/session.Next", "whole || h.Whole && some", "whole && h.Whole"),
+			swap("core/session.grantHolds", "whole || h.Whole && some", "whole && h.Whole"),
 			"core/session Holds"},
 		{"an at-most-once call is run again after a takeover",
 			swap("core/thread.lostBy", "class == belay.Pure", "class == belay.AtMostOnce || class == belay.Pure"),

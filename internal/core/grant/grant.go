@@ -1,0 +1,71 @@
+// Package grant is the protocol by which a session lends its threads what they
+// share: the workspace that they change, and the budget that they spend.
+//
+// A thread asks, the session gives, the thread gives back. The session may recall
+// what it gave: then the thread gives back what it doesn't need at once. Each
+// step is a fact of the sender, and a command to the other with it, so each side
+// has a book of the same grants. A step is done once however often it is told,
+// because a grant has an id. A grant ends by being given back, never by a timeout:
+// the end of the work that took it gives it back, in the same append.
+package grant
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+)
+
+// Grant is one that was asked for.
+type Grant struct {
+	ID      string         `json:"id"`               // the taker's: unique among its own
+	Thread  belay.ThreadID `json:"thread,omitempty"` // the taker; empty in the taker's own book
+	Given   bool           `json:"given,omitempty"`
+	Refused bool           `json:"refused,omitempty"` // it can't be given as things are; it may be later
+
+	Whole bool `json:"whole,omitempty"` // of the workspace: all of it
+
+	Least    belay.Amounts `json:"least,omitzero"` // of a budget: without which it is of no use
+	Most     belay.Amounts `json:"most,omitzero"`  // more isn't needed
+	Amount   belay.Amounts `json:"amount,omitzero"`
+	Recalled bool          `json:"recalled,omitempty"`
+	Priority int           `json:"priority,omitempty"`
+}
+
+// Book is grants of one kind, in the order in which they were asked for.
+type Book []Grant
+
+// Find is a thread's grant by its id; nil: there is none.
+func (b Book) Find(thread belay.ThreadID, id string) *Grant {
+	if i := slices.IndexFunc(b, func(g Grant) bool { return g.Thread == thread && g.ID == id }); i >= 0 {
+		return &b[i]
+	}
+	return nil
+}
+
+// Ask notes that a grant was asked for. Asking again changes nothing.
+func (b *Book) Ask(g Grant) {
+	if b.Find(g.Thread, g.ID) == nil {
+		*b = append(*b, g)
+	}
+}
+
+// Give notes that a grant was given, asked for or not.
+func (b *Book) Give(g Grant) {
+	b.Ask(g)
+	have := b.Find(g.Thread, g.ID)
+	have.Given, have.Refused, have.Amount = true, false, g.Amount
+}
+
+// Return removes a grant.
+func (b *Book) Return(thread belay.ThreadID, id string) {
+	*b = slices.DeleteFunc(*b, func(g Grant) bool { return g.Thread == thread && g.ID == id })
+}
+
+// Close removes some of a thread's grants, but for an amount that belongs to one of
+// them from now on; an empty id keeps none.
+func (b *Book) Close(thread belay.ThreadID, closed []string, id string, amount belay.Amounts) {
+	*b = slices.DeleteFunc(*b, func(g Grant) bool { return g.Thread == thread && g.ID != id && slices.Contains(closed, g.ID) })
+	if have := b.Find(thread, id); have != nil {
+		have.Amount = amount
+	}
+}

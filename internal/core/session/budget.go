@@ -1,0 +1,207 @@
+package session
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/core/grant"
+)
+
+// ledger is the session's budget: its limit, what was spent of it, and what its
+// threads have of the rest or ask for. Always: limit = spent + granted + left.
+type ledger struct {
+	Limit  belay.Amounts `json:"limit,omitzero"` // a kind without one isn't limited; none: there is no budget
+	Spent  belay.Amounts `json:"spent,omitzero"`
+	Grants grant.Book    `json:"grants,omitempty"`
+}
+
+// Left is what no thread has. A kind is negative when a provider took more than
+// a request could cost as far as its price was known, or when the limit was lowered.
+func (l *ledger) Left() belay.Amounts {
+	left := l.Limit.Sub(l.Spent)
+	for _, g := range l.Grants {
+		left = left.Sub(g.Amount)
+	}
+	return left.Only(l.Limit)
+}
+
+// limited reports whether there is a budget.
+func (l *ledger) limited() bool { return l.Limit != belay.Amounts{} }
+
+// only reports whether no other thread has a part of the budget or asks for one.
+func (l *ledger) only(thread belay.ThreadID) bool {
+	return !slices.ContainsFunc(l.Grants, func(g grant.Grant) bool { return g.Thread != thread })
+}
+
+// ask takes what a thread asks for into the books.
+func (s *State) ask(c belay.AskGrants) []core.Fact {
+	if c.Budget == nil {
+		return s.hold(c)
+	}
+	if s.Budget.Grants.Find(c.Thread, c.Budget.ID) != nil {
+		return nil
+	}
+	return []core.Fact{s.limitFact(event.LimitChanged{Op: event.LimitAsked, Thread: c.Thread, GrantID: c.Budget.ID, Least: c.Budget.Least, Amount: c.Budget.Most, Priority: c.Budget.Priority})}
+}
+
+// takeBack takes what a thread returns out of the books.
+func (s *State) takeBack(c belay.ReturnGrant) (facts []core.Fact) {
+	if c.Used != nil {
+		facts = s.report(c.Thread, *c.Used)
+	}
+	if c.Call != "" {
+		facts = append(facts, s.release(c)...)
+	}
+	if b := c.Budget; b != nil {
+		facts = append(facts, s.limitFact(event.LimitChanged{Op: event.LimitReturned, Thread: c.Thread, GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept}))
+	}
+	return facts
+}
+
+// advance is the part of the budget that goes to a thread with its work: all that
+// is left while it is the only one.
+func (s *State) advance(thread belay.ThreadID, n int) (fact []core.Fact, with *belay.BudgetGrant) {
+	if !s.Budget.limited() {
+		return nil, nil
+	}
+	with = &belay.BudgetGrant{Limit: s.Budget.Limit}
+	amount := s.Budget.Left().Max(belay.Amounts{})
+	if amount == (belay.Amounts{}) || !s.Budget.only(thread) {
+		return nil, with
+	}
+	with.ID, with.Amount = belay.DeriveID("grant", s.Stream, s.Seq+1+int64(n), 0), amount
+	return []core.Fact{s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: thread, GrantID: with.ID, Amount: amount})}, with
+}
+
+// setBudget changes the limit, and tells the threads.
+func (s *State) setBudget(c belay.SetBudget, by string) ([]core.Fact, []core.Send, error) {
+	if s.Session == "" {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
+	}
+	limit, spent := s.Budget.Limit, s.Budget.Spent
+	if !s.Budget.limited() {
+		spent = c.Spent
+	}
+	if limit = (budget.Limit{Amounts: c.Budget, Raise: c.Raise}).Over(limit); limit == s.Budget.Limit {
+		return nil, nil, nil
+	}
+	if kind := limit.Short(spent.Only(limit)); kind != "" {
+		return nil, nil, belay.Errorf(belay.CodeBadCommand, "the session has spent more than that already").At(string(kind)).WithHint("belay budget show %s says what it has spent", s.Session)
+	}
+	fact := event.LimitChanged{Op: event.LimitSet, Limit: limit, By: by}
+	if !s.Budget.limited() {
+		fact.Spent = spent
+	}
+	return []core.Fact{s.limitFact(fact)}, s.tellLimit(limit), nil
+}
+
+// tellLimit are the sends that make the threads ask before they spend.
+func (s *State) tellLimit(limit belay.Amounts) (sends []core.Send) {
+	for _, thread := range s.Threads {
+		sends = append(sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &belay.BudgetGrant{Limit: limit}}})
+	}
+	return sends
+}
+
+func (s *State) limitFact(p event.LimitChanged) core.Fact {
+	p.Scope = "session"
+	return core.Fact{IDs: s.ids(), Data: p}
+}
+
+// applyLimit folds a step of the budget.
+func (s *State) applyLimit(p event.LimitChanged) {
+	l := &s.Budget
+	g := grant.Grant{ID: p.GrantID, Thread: p.Thread, Least: p.Least, Most: p.Amount, Amount: p.Amount, Priority: p.Priority}
+	switch p.Op {
+	case event.LimitSet:
+		l.Limit, l.Spent = p.Limit, l.Spent.Add(p.Spent)
+		s.Settings.Budget = p.Limit
+	case event.LimitAsked:
+		g.Amount = belay.Amounts{}
+		l.Grants.Ask(g)
+	case event.LimitGranted:
+		l.Grants.Give(g)
+	case event.LimitRefused:
+		if have := l.Grants.Find(p.Thread, p.GrantID); have != nil {
+			have.Refused = true
+		}
+	case event.LimitRecalled:
+		for i := range l.Grants {
+			if g := &l.Grants[i]; g.Thread == p.Thread && g.Given {
+				g.Recalled = true
+			}
+		}
+	case event.LimitReturned:
+		l.Spent = l.Spent.Add(p.Spent)
+		l.Grants.Close(p.Thread, p.Closed, p.GrantID, p.Kept)
+	}
+}
+
+// grantBudget answers threads that ask for a part of the budget, in the order of
+// their priority and then of their requests, which none overtakes. A thread that is
+// alone gets all. What is short is recalled from the others; when none of them has
+// any, the request is refused until the limit is raised.
+func (s *State) grantBudget(rd *core.Ready) {
+	l := &s.Budget
+	left := l.Left()
+	if left.Short(belay.Amounts{}) != "" {
+		s.recall(rd, "")
+	}
+	for _, g := range l.waiting() {
+		most := g.Most
+		if l.only(g.Thread) {
+			most = left
+		}
+		amount := left.Min(most).Only(l.Limit)
+		switch {
+		case !l.limited() || amount.Short(g.Least.Only(l.Limit)) == "":
+			left = left.Sub(amount)
+			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.Thread, GrantID: g.ID, Amount: amount}))
+			s.give(rd, g.Thread, belay.BudgetGrant{ID: g.ID, Limit: l.Limit, Amount: amount})
+			continue
+		case s.recall(rd, g.Thread):
+		case !g.Refused:
+			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.Thread, GrantID: g.ID}))
+			s.give(rd, g.Thread, belay.BudgetGrant{ID: g.ID, Limit: l.Limit, Refused: true, Left: left})
+			continue
+		default:
+			continue
+		}
+		return
+	}
+}
+
+func (s *State) give(rd *core.Ready, thread belay.ThreadID, b belay.BudgetGrant) {
+	rd.Sends = append(rd.Sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &b}})
+}
+
+// waiting are the requests that weren't answered with a grant, the most urgent
+// first.
+func (l *ledger) waiting() []grant.Grant {
+	all := slices.DeleteFunc(slices.Clone(l.Grants), func(g grant.Grant) bool { return g.Given })
+	slices.SortStableFunc(all, func(a, b grant.Grant) int { return b.Priority - a.Priority })
+	return all
+}
+
+// recall asks the threads but one for what they don't need now, once for each
+// grant. It reports whether something may come back: not from threads that wait
+// themselves.
+func (s *State) recall(rd *core.Ready, but belay.ThreadID) (may bool) {
+	var asked []belay.ThreadID
+	for _, g := range s.Budget.Grants {
+		if g.Thread == but || !g.Given {
+			continue
+		}
+		may = may || !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant) bool { return o.Thread == g.Thread && !o.Given })
+		if g.Recalled || slices.Contains(asked, g.Thread) {
+			continue
+		}
+		asked = append(asked, g.Thread)
+		rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRecalled, Thread: g.Thread}))
+		rd.Sends = append(rd.Sends, core.Send{To: g.Thread.Stream(), Command: belay.RecallGrants{}})
+	}
+	return may
+}

@@ -1,0 +1,254 @@
+package thread
+
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/grant"
+)
+
+// spending decides what the thread may spend: of its session's budget, and of the
+// limits of its turn.
+type spending struct{ *decision }
+
+// purse is what the thread has of its session's budget. It is spent by charges:
+// reserve.go says what a request may take, charge.go what it took.
+type purse struct {
+	Limit    belay.Amounts `json:"limit,omitzero"`     // of the session; none: there is no budget
+	Grants   grant.Book    `json:"grants,omitempty"`   // given, and asked for
+	Spent    belay.Amounts `json:"spent,omitzero"`     // of what was given, since something was returned
+	Recalled bool          `json:"recalled,omitempty"` // the session wants back what isn't needed
+	Open     []reservation `json:"open,omitempty"`     // of requests whose cost isn't recorded
+}
+
+// limited reports whether the session has a budget.
+func (p *purse) limited() bool { return p.Limit != belay.Amounts{} }
+
+// has is what was given and is neither spent nor reserved.
+func (p *purse) has() (a belay.Amounts) {
+	for _, g := range p.Grants {
+		a = a.Add(g.Amount)
+	}
+	a = a.Sub(p.Spent)
+	for _, r := range p.Open {
+		a = a.Sub(r.Amount)
+	}
+	return a.Only(p.Limit)
+}
+
+// asked is the request that the session hasn't answered with a grant.
+func (p *purse) asked() *grant.Grant {
+	return find(p.Grants, func(g *grant.Grant) bool { return !g.Given })
+}
+
+// spend counts what is used while the session limits it.
+func (p *purse) spend(a belay.Amounts) { p.Spent = p.Spent.Add(a.Only(p.Limit)) }
+
+// What a thread that isn't alone asks for besides the money and the tokens of its
+// next request.
+var (
+	leastOfRest = belay.Amounts{Calls: 1, Time: belay.Duration(time.Second)}
+	mostOfRest  = belay.Amounts{Calls: 20, Time: belay.Duration(10 * time.Minute)}
+)
+
+// takeBudget records a part of the budget that the session gave, or its answer
+// that there is none.
+func (h *handler) takeBudget(b *belay.BudgetGrant) {
+	p, ids := &h.Purse, h.threadIDs()
+	if b == nil {
+		return
+	}
+	if b.Limit != p.Limit {
+		h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitSet, Scope: "thread", Limit: b.Limit}})
+	}
+	have := p.Grants.Find("", b.ID)
+	switch {
+	case have == nil || have.Given: // taken back before, or taken
+		return
+	case b.Refused:
+		h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitRefused, Scope: "thread", GrantID: b.ID, Amount: b.Left}})
+		return
+	}
+	if t := h.Turn; t != nil && t.Ask != nil && t.Ask.Open && t.Ask.Kind == askBudget {
+		h.resolve(t.Ask, nil, "cancelled", "budget", "", "there is budget again")
+	}
+	h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitGranted, Scope: "thread", GrantID: b.ID, Amount: b.Amount}})
+}
+
+// recallBudget notes that the session wants back what isn't needed.
+func (h *handler) recallBudget() {
+	if !h.Purse.Recalled && h.Purse.limited() {
+		h.record(h.threadFact(event.LimitChanged{Op: event.LimitRecalled, Scope: "thread"}))
+	}
+}
+
+// returnBudget gives back what the thread doesn't need: all when no turn runs or
+// waits, and what the running one doesn't need now when it was recalled.
+func (d spending) returnBudget() {
+	p := &d.Purse
+	idle := d.Turn == nil && len(d.Queue) == 0
+	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (!p.Recalled || p.asked() != nil) || len(p.Open) > 0 && idle {
+		return
+	}
+	var b belay.BudgetReturn
+	var given belay.Amounts
+	for _, g := range p.Grants {
+		given = given.Add(g.Amount)
+		b.Closed = append(b.Closed, g.ID)
+	}
+	b.Spent = p.Spent
+	rest := given.Sub(p.Spent).Max(belay.Amounts{})
+	if b.Back = rest; !idle {
+		has := p.has().Max(belay.Amounts{})
+		b.ID, b.Back = p.Grants[len(p.Grants)-1].ID, has.Sub(has.Min(d.finalRoom()))
+		if b.Back == (belay.Amounts{}) {
+			return
+		}
+		b.Kept = rest.Sub(b.Back)
+	}
+	d.record(d.threadFact(event.LimitChanged{Op: event.LimitReturned, Scope: "thread", GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept}))
+	d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Budget: &b}})
+}
+
+// applyLimit folds a step of the budget.
+func (s *State) applyLimit(p event.LimitChanged) {
+	u := &s.Purse
+	switch g := (grant.Grant{ID: p.GrantID, Least: p.Least, Most: p.Amount, Amount: p.Amount}); p.Op {
+	case event.LimitSet:
+		u.Limit = p.Limit
+	case event.LimitAsked:
+		g.Amount = belay.Amounts{}
+		u.Grants.Ask(g)
+	case event.LimitGranted:
+		u.take(&belay.BudgetGrant{ID: p.GrantID, Limit: u.Limit, Amount: p.Amount})
+	case event.LimitRefused:
+		if have := u.Grants.Find("", p.GrantID); have != nil {
+			have.Refused = true
+		}
+	case event.LimitRecalled:
+		u.Recalled = true
+	case event.LimitReturned:
+		u.Spent = belay.Amounts{}
+		u.Grants.Close("", p.Closed, p.GrantID, p.Kept)
+	}
+}
+
+// askBudget is the kind of a question about the budget.
+const askBudget = "budget"
+
+// lows are the words for a budget that is used up: why a step is the final one, and
+// the code that the turn ends with.
+var lows = map[belay.BudgetKind]struct{ limit, code, what string }{
+	belay.BudgetCost:   {"cost", "COST_LIMIT", "money"},
+	belay.BudgetTokens: {"tokens", "TOKEN_LIMIT", "tokens"},
+	belay.BudgetCalls:  {"call_budget", "CALL_BUDGET", "tool calls"},
+	belay.BudgetTime:   {"time_budget", "TIME_BUDGET", "driven time"},
+}
+
+// lowBy is the kind of budget that the word for a final step's limit means.
+func lowBy(limit string) belay.BudgetKind {
+	for kind, l := range lows {
+		if l.limit == limit {
+			return kind
+		}
+	}
+	return ""
+}
+
+// shortfall is what keeps a request from leaving.
+type shortfall struct {
+	kind  belay.BudgetKind // of the budget
+	turn  bool             // the turn's own limit, which the session can't help with
+	limit belay.Amounts    // that isn't enough
+	need  belay.Amounts
+}
+
+// low decides what comes of a turn whose budget is too small for a request and a
+// final step after it: a person is asked for more; after a no, and where none can
+// be asked, a final step uses what was kept for it, and the turn ends.
+func (d spending) low(kind string, s shortfall) {
+	t := d.Turn
+	reason := "the budget of the " + s.scope() + " (" + s.limit.String() + ") has no " + lows[s.kind].what + " left for a request"
+	switch {
+	case kind == KindFinal || t.Step == nil && (t.Low != "" || d.rules.headless()):
+		d.fail(belay.OverBudget, lows[s.kind].code, reason)
+	case t.Low != "" || d.rules.headless():
+		d.short = s.kind
+		d.ask(KindFinal)
+	case t.Ask == nil || !t.Ask.Open:
+		d.askPerson(nil, "", event.ActionRequired{Kind: askBudget, Budget: &event.BudgetAsked{Scope: s.scope(), Kind: s.kind, Limit: s.limit, Raise: s.raise()},
+			Prompt: belay.Content{Text: reason + ". Raise it by " + s.raise().String() + "?"}})
+	case !d.now.Before(t.Ask.Until):
+		d.resolve(t.Ask, nil, "deny", "deadline", "", "nobody answered in time")
+	default:
+		d.wakeAt(t.Ask.Until)
+	}
+}
+
+func (s shortfall) scope() string {
+	if s.turn {
+		return "turn"
+	}
+	return "session"
+}
+
+// raise is what a person is asked for: half of the limit, or what the request needs
+// if that is more.
+func (s shortfall) raise() belay.Amounts {
+	var only belay.Amounts
+	switch half, need := s.limit, s.need; s.kind {
+	case belay.BudgetCost:
+		const cent = 10_000
+		only.MicroUSD = (max(half.MicroUSD/2, need.MicroUSD) + cent - 1) / cent * cent
+	case belay.BudgetTokens:
+		const thousand = 1000
+		only.Tokens = (max(half.Tokens/2, need.Tokens) + thousand - 1) / thousand * thousand
+	case belay.BudgetCalls:
+		only.Calls = max(half.Calls/2, need.Calls)
+	case belay.BudgetTime:
+		only.Time = max(half.Time/2, need.Time, belay.Duration(time.Minute))
+	}
+	return only
+}
+
+// raiseBudget does what a yes to a question about the budget means: by is what the
+// person gives, and what was proposed if that is nothing.
+func (h *handler) raiseBudget(a *Ask, by belay.Amounts) {
+	if by == (belay.Amounts{}) {
+		by = a.Budget.Raise
+	}
+	if a.Budget.Scope == "turn" {
+		l := h.Turn.Limits
+		l.MicroUSD, l.Tokens = more(l.MicroUSD, by.MicroUSD), more(l.Tokens, by.Tokens)
+		h.record(h.threadFact(event.ThreadUpdated{Limits: &l, Reason: "a person raised the budget of the turn"}))
+		return
+	}
+	h.send(core.Send{To: h.Session.Stream(), Command: belay.SetBudget{Budget: by, Raise: true}})
+}
+
+// more is a limit raised by an amount; none stays none.
+func more(limit, by int64) int64 {
+	if limit == 0 {
+		return 0
+	}
+	return belay.Amounts{Tokens: limit}.Add(belay.Amounts{Tokens: by}).Tokens
+}
+
+// usedUp says in the note of a final step, and in the reason that ends the turn, what
+// there is no more of.
+func usedUp(kind belay.BudgetKind) string {
+	return "the budget has no " + lows[kind].what + " left for more"
+}
+
+// take notes what the session gave.
+func (p *purse) take(b *belay.BudgetGrant) {
+	if b == nil {
+		return
+	}
+	if p.Limit = b.Limit; b.ID != "" {
+		p.Grants.Give(grant.Grant{ID: b.ID, Amount: b.Amount})
+		p.Recalled = false
+	}
+}

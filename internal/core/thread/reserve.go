@@ -1,0 +1,167 @@
+package thread
+
+import (
+	"cmp"
+	"sort"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// Output that a request may have, in tokens.
+const (
+	mostOutput  = 32_000 // if its model writes as much
+	leastOutput = 4_096  // that a request is sent with, when little is left
+
+	unknownContext = 200_000 // tokens that a model reads of which nothing is known
+)
+
+// reservation is the most that a request can take, from before it leaves until its
+// cost is recorded.
+type reservation struct {
+	For    string        `json:"for"` // the effect's key
+	Route  event.Route   `json:"route"`
+	Amount belay.Amounts `json:"amount"`
+	Output int64         `json:"output"`         // tokens of the answer, at most
+	Input  int64         `json:"input"`          // tokens, as they were counted
+	Call   belay.CallID  `json:"call,omitempty"` // that a model judges; empty: a step's request
+	End    *requestEnd   `json:"end,omitempty"`  // once it is over, until its cost is recorded
+
+	Unpriced bool `json:"unpriced,omitempty"`
+
+	Most int64 `json:"-"` // what the provider is told; 0: nothing
+}
+
+// bound is the most that a request takes, with at most so many tokens of input and
+// of output, and whether its price is known.
+func bound(to core.Candidate, input, output int64, now time.Time) (a belay.Amounts, priced bool) {
+	a.Tokens = input + output
+	if to.Prices != nil {
+		a.MicroUSD, priced = to.Prices.Bound(input, output, now)
+	}
+	return a, priced
+}
+
+// input is how many tokens a step's request has, as they are counted, and at most:
+// counts err, less after the provider has reported some. Where something was never
+// counted, a model's whole context is the most.
+func (d spending) input(note string) (counted, most int64) {
+	counted, reported, whole := d.estimate(note)
+	switch {
+	case !whole:
+		return counted, max(counted, cmp.Or(d.to().Context, unknownContext))
+	case reported:
+		return counted, counted + counted/10
+	}
+	return counted, counted + counted/4
+}
+
+// finalRoom is what a final step takes, if it writes as little as it may. It is kept
+// for a turn that has asked something.
+func (d spending) finalRoom() belay.Amounts {
+	if d.Turn == nil || d.Turn.Step == nil || d.rules == nil {
+		return belay.Amounts{}
+	}
+	_, input := d.input("")
+	a, _ := bound(d.to(), input, leastOutput, d.now)
+	return a.Only(d.Purse.Limit)
+}
+
+// limits are those of the turn, and what is left of them beside what is reserved.
+func (d spending) turnLimits() (limit, left belay.Amounts) {
+	limit = belay.Amounts{MicroUSD: d.Turn.Limits.MicroUSD, Tokens: d.Turn.Limits.Tokens}
+	left = limit.Sub(d.Turn.Spent)
+	for _, o := range d.Purse.Open {
+		left = left.Sub(o.Amount)
+	}
+	return limit, left.Only(limit)
+}
+
+// reserve sets aside what a step's request may take, so that a final step can still
+// follow. ok is false when the request can't leave: then what follows from that is
+// decided. Without any limit and price there is nothing to set aside.
+func (d spending) reserve(kind, note string) (r reservation, ok bool) {
+	to := d.to()
+	counted, input := d.input(note)
+	most := int64(mostOutput)
+	if to.MaxOutput > 0 {
+		most = min(most, to.MaxOutput)
+	}
+	least := min(leastOutput, most)
+	need := func(output int64) belay.Amounts {
+		a, _ := bound(to, input, output, d.now)
+		if kind != KindFinal {
+			final, _ := bound(to, input+output+output/10, least, d.now)
+			a = a.Add(final)
+		}
+		return a
+	}
+	needs := need(least)
+	if kind != KindFinal {
+		needs = needs.Add(leastOfRest)
+	}
+	turn, left := d.turnLimits()
+	has, limit := d.Purse.has(), d.Purse.Limit
+	_, priced := bound(to, input, least, d.now)
+	switch {
+	case turn.MicroUSD+limit.MicroUSD > 0 && !priced:
+		d.fail(belay.OverBudget, "NO_PRICE", "the price of "+to.Provider+"/"+to.Model+" isn't known, and the turn's money is limited")
+		return r, false
+	case left.Short(needs.Only(turn)) != "":
+		d.low(kind, shortfall{kind: left.Short(needs.Only(turn)), turn: true, limit: turn, need: needs.Sub(left)})
+		return r, false
+	case has.Short(needs.Only(limit)) != "":
+		d.wait(kind, has, needs, need(most).Add(mostOfRest))
+		return r, false
+	}
+	output := most
+	if d.limited() { // the longest answer that there is enough for
+		output = least + int64(sort.Search(int(most-least), func(i int) bool {
+			n := need(least + int64(i) + 1)
+			return left.Short(n.Only(turn)) != "" || has.Short(n.Only(limit)) != ""
+		}))
+	}
+	amount, _ := bound(to, input, output, d.now)
+	r = reservation{Route: to.Route, Amount: amount, Output: output, Input: counted, Unpriced: !priced}
+	if d.limited() {
+		r.Most = output
+	}
+	return r, true
+}
+
+// wait asks the session, once, for what a request needs more than the thread has.
+// What the session can't give is low.
+func (d spending) wait(kind string, has, least, most belay.Amounts) {
+	limit := d.Purse.Limit
+	switch asked := d.Purse.asked(); {
+	case asked == nil:
+		ask := belay.BudgetAsk{ID: d.derive("grant", len(d.ready.Decided)), Priority: d.Turn.Priority, Least: least.Sub(has).Max(belay.Amounts{}).Only(limit)}
+		ask.Most = most.Sub(has).Only(limit).Max(ask.Least)
+		d.record(
+			d.fact(event.LimitChanged{Op: event.LimitAsked, Scope: "thread", GrantID: ask.ID, Least: ask.Least, Amount: ask.Most, Priority: ask.Priority}),
+			d.fact(event.RunStatus{Status: "waiting_resource", WaitingFor: ask.ID}))
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Budget: &ask}})
+	case asked.Refused:
+		d.low(kind, shortfall{kind: has.Short(least.Only(limit)), limit: limit, need: least.Sub(has)})
+	}
+}
+
+// announce records a request's reservation in the append that announces the request.
+// Of a model that has no price nothing is reserved unless something is limited.
+func (d spending) announce(ids belay.IDs, key string, r reservation) {
+	if r.Unpriced && !d.limited() {
+		return
+	}
+	d.record(core.Fact{IDs: ids, Data: event.CostEstimated{Counted: r.Input, Cost: event.Cost{
+		Amount: r.Amount.MicroUSD, Currency: "USD", Provider: r.Route.Provider, Model: r.Route.Model, Unpriced: r.Unpriced, For: key,
+		Usage: belay.Usage{Input: r.Amount.Tokens - r.Output, Output: r.Output},
+	}}})
+}
+
+// limited reports whether money or tokens are limited.
+func (d spending) limited() bool {
+	l, p := d.Turn.Limits, d.Purse.Limit
+	return l.MicroUSD > 0 || l.Tokens > 0 || p.MicroUSD > 0 || p.Tokens > 0
+}
