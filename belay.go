@@ -183,10 +183,17 @@ type Usage struct {
 	Reasoning  int64 `json:"reasoning,omitempty"`  // output tokens that were reasoning
 }
 
-// Add is the sum of two usages.
+// Add is the sum of two usages, at most the largest number there is. A usage with a
+// count below zero can't be, and adds nothing.
 func (u Usage) Add(v Usage) Usage {
+	if min(v.Input, v.Output, v.Cached, v.CacheWrite, v.Reasoning) < 0 {
+		return u
+	}
 	return Usage{
-		Input: u.Input + v.Input, Output: u.Output + v.Output, Cached: u.Cached + v.Cached, Reported: u.Reported || v.Reported,
-		CacheWrite: u.CacheWrite + v.CacheWrite, Reasoning: u.Reasoning + v.Reasoning,
+		Input: add(u.Input, v.Input), Output: add(u.Output, v.Output), Cached: add(u.Cached, v.Cached), Reported: u.Reported || v.Reported,
+		CacheWrite: add(u.CacheWrite, v.CacheWrite), Reasoning: add(u.Reasoning, v.Reasoning),
 	}
 }
+
+// Total is input and output, at most the largest number there is.
+func (u Usage) Total() int64 { return add(u.Input, u.Output) }

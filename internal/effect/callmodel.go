@@ -234,10 +234,15 @@ func (a *answer) take(c model.Chunk) {
 		}
 	}
 	if c.Usage != nil {
-		a.usage = *c.Usage
-		a.usage.Reported = true
+		a.usage = reported(*c.Usage)
 	}
 	a.stop = c.Stop
+}
+
+// reported is a usage as a provider reported it. One that can't be counts as none.
+func reported(u belay.Usage) belay.Usage {
+	u.Reported = true
+	return belay.Usage{}.Add(u)
 }
 
 // show passes on what has come since the last time.

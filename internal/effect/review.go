@@ -55,8 +55,7 @@ func (v *performer) review(ctx context.Context, c policy.Checker, eff core.Check
 		}
 		text.WriteString(chunk.Text)
 		if chunk.Usage != nil {
-			used = *chunk.Usage
-			used.Reported = true
+			used = reported(*chunk.Usage)
 		}
 		switch stop = chunk.Stop; {
 		case chunk.Call != nil:

@@ -58,7 +58,7 @@ type figures struct {
 	from     store.Position
 	turns    map[labels]int64
 	calls    map[labels]int64
-	tokens   map[labels]int64
+	usage    belay.Usage
 	steps    int64
 	asks     int64
 	answers  int64
@@ -151,7 +151,7 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.counter("belay_turns_total", "Turns that ended, by outcome.", c.turns)
 	e.counter("belay_steps_total", "Model requests that were answered.", map[labels]int64{"": c.steps})
 	e.counter("belay_tool_calls_total", "Tool calls that are over, by tool and result.", c.calls)
-	e.counter("belay_tokens_total", "Tokens by kind.", c.tokens)
+	e.counter("belay_tokens_total", "Tokens by kind.", map[labels]int64{label("kind", "input"): c.usage.Input, label("kind", "output"): c.usage.Output, label("kind", "cached"): c.usage.Cached})
 	e.counter("belay_effects_given_up_total", "Tools, requests and checkers that didn't end when their time was up.", map[labels]int64{"": t.Engine.Stuck()})
 	e.gauge("belay_approvals_waiting", "Questions that wait for a person.", float64(c.asks-c.answers))
 	e.gauge("belay_store_position", "Position of the last fact.", float64(c.from))
@@ -167,7 +167,7 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 	defer m.mu.Unlock()
 	c := m.tenants[t.name]
 	if c == nil {
-		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, tokens: map[labels]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
+		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
 		m.tenants[t.name] = c
 	}
 	for rec, err := range t.Store.Scan(r.Context(), c.from) {
@@ -202,9 +202,7 @@ func (c *figures) fold(ev event.Envelope) {
 			c.model.add(ev.Time.Sub(at))
 			delete(c.asked, ev.IDs.Step)
 		}
-		c.tokens[label("kind", "input")] += p.Usage.Input
-		c.tokens[label("kind", "output")] += p.Usage.Output
-		c.tokens[label("kind", "cached")] += p.Usage.Cached
+		c.usage = c.usage.Add(p.Usage)
 	case event.ToolResult:
 		c.called(p.Name, p.Outcome(), p.Millis)
 	case event.ToolFailed:

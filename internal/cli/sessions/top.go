@@ -133,14 +133,14 @@ func busy(ctx context.Context, c *app.Call, before map[belay.ProcessID]int64, si
 func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 	var cpu, memory int64
 	var programs []processRow
-	percent, tokens := 0, int64(0)
+	percent, used := 0, belay.Usage{}
 	for _, r := range rows {
 		cpu, memory, percent = cpu+r.CPU, memory+r.Memory, percent+r.Percent
-		tokens += r.Usage.Input + r.Usage.Output
+		used = used.Add(r.Usage)
 		programs = append(programs, r.Runs...)
 	}
 	self, _ := process.ReadProcessTable().Tree(os.Getpid(), "")
-	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, term.Megabytes(memory), tokens, term.Megabytes(self.Bytes))
+	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, term.Megabytes(memory), used.Total(), term.Megabytes(self.Bytes))
 	if len(rows) == 0 {
 		fmt.Fprintln(to, "no session is running here, and no programs")
 		return nil

@@ -25,7 +25,7 @@ type renderer struct {
 	steps    map[belay.StepID]int // the numbers of those that were requested and not answered
 	doing    string               // what runs, for the progress line
 	since    time.Time
-	tokens   int64
+	usage    belay.Usage
 	calls    map[belay.CallID]string
 	streamed belay.StepID // whose text was shown as it came
 	open     bool         // the cursor is behind text
@@ -41,15 +41,15 @@ func newRenderer(e *Env) *renderer {
 
 // Progress is how far a turn is that another process began.
 type Progress struct {
-	Steps  int
-	Tokens int64
-	Step   belay.StepID      // that is open; empty: none is
-	Calls  []event.ModelCall // of that step
+	Steps int
+	Usage belay.Usage
+	Step  belay.StepID      // that is open; empty: none is
+	Calls []event.ModelCall // of that step
 }
 
 // goOn takes up a turn where another process left it.
 func (l *renderer) goOn(p Progress) {
-	l.step, l.tokens = p.Steps, p.Tokens
+	l.step, l.usage = p.Steps, p.Usage
 	if p.Step == "" {
 		return
 	}
@@ -107,8 +107,8 @@ func (l *renderer) paint(now time.Time) {
 		return
 	}
 	s := fmt.Sprintf("step %d · %s · %s", l.step, Short(l.doing, maxDoing), Ago(now.Sub(l.since)))
-	if l.tokens > 0 {
-		s += " · " + Count(l.tokens) + " tokens"
+	if n := l.usage.Total(); n > 0 {
+		s += " · " + Count(n) + " tokens"
 	}
 	l.write("\r\x1b[K" + Short(s, 78))
 	l.drawn = true
@@ -209,7 +209,7 @@ func (l *renderer) requested(ev event.Envelope, p event.ModelRequested) {
 }
 
 func (l *renderer) completed(ev event.Envelope, p event.ModelCompleted) {
-	l.tokens += p.Usage.Input + p.Usage.Output
+	l.usage = l.usage.Add(p.Usage)
 	for _, c := range p.Calls {
 		l.calls[c.ID] = preview(c)
 	}

@@ -317,7 +317,7 @@ func (w *turnRun) standing(ctx context.Context) error {
 		return err
 	}
 	if s.Turn != nil {
-		p := term.Progress{Steps: s.Turn.Steps, Tokens: s.Turn.Usage.Input + s.Turn.Usage.Output}
+		p := term.Progress{Steps: s.Turn.Steps, Usage: s.Turn.Usage}
 		if s.Turn.Step != nil {
 			p.Step = s.Turn.Step.ID
 			for _, c := range s.Turn.Step.Calls {

@@ -74,13 +74,13 @@ func (s *State) applyCost(e event.Envelope) {
 	switch f := e.Data.(type) {
 	case event.CostEstimated:
 		p.Open = append(p.Open, reservation{For: f.For, Route: event.Route{Provider: f.Provider, Model: f.Model}, Call: e.IDs.Call, Unpriced: f.Unpriced,
-			Amount: belay.Amounts{MicroUSD: f.Amount, Tokens: f.Usage.Input + f.Usage.Output}, Output: f.Usage.Output, Input: f.Counted})
+			Amount: belay.Amounts{MicroUSD: f.Amount, Tokens: f.Usage.Total()}, Output: f.Usage.Output, Input: f.Counted})
 	case event.CostRecorded:
 		if f.For == "" { // of an earlier release
 			return
 		}
 		p.Open = slices.DeleteFunc(p.Open, func(r reservation) bool { return r.For == f.For })
-		took := belay.Amounts{MicroUSD: f.Amount, Tokens: plus(f.Usage.Input, f.Usage.Output)}
+		took := belay.Amounts{MicroUSD: f.Amount, Tokens: f.Usage.Total()}
 		p.spend(took)
 		if s.Turn != nil {
 			s.Turn.Spent = s.Turn.Spent.Add(took)

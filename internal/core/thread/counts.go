@@ -27,6 +27,9 @@ const (
 	newest      = 0.25 // weight of the newest request, once there are some
 )
 
+// mostReported is the most that is believed of a report, so that no sum wraps.
+const mostReported = 1 << 50
+
 // counts are how many tokens the conversation has: what facts say of what was made
 // for the model. They begin with the first fact that says so; whatever has no
 // count in its fact counts by its bytes.
@@ -68,24 +71,14 @@ func (d *decision) estimate(note string) (tokens int64, reported, whole bool) {
 	}
 	switch {
 	case c.Used > 0 && c.Asked == to.Route:
-		return max(1, plus(c.Used, scaled(c.All-c.At+d.rules.Tokens-c.Fixed+fresh, factor))), true, true
+		return max(1, c.Used+scaled(c.All-c.At+d.rules.Tokens-c.Fixed+fresh, factor)), true, true
 	case c.All+d.rules.Tokens == 0:
 		return 0, false, false
 	}
 	return scaled(c.All+d.rules.Tokens+fresh, factor), false, c.All > 0 && !c.Gap && d.rules.Tokens > 0
 }
 
-func scaled(n int64, factor float64) int64 {
-	return int64(math.Ceil(min(float64(n)*factor, 1<<62)))
-}
-
-// plus is a sum that stays the largest number there is where it would wrap.
-func plus(a, b int64) int64 {
-	if b > 0 && a > math.MaxInt64-b {
-		return math.MaxInt64
-	}
-	return a + b
-}
+func scaled(n int64, factor float64) int64 { return int64(math.Ceil(float64(n) * factor)) }
 
 // count folds what a fact adds to the conversation, or takes from it.
 func (s *State) count(e event.Envelope) {
@@ -115,7 +108,7 @@ func (s *State) count(e event.Envelope) {
 		}
 	}
 	if begun {
-		c.All = plus(c.All, n)
+		c.All += n
 	}
 }
 
@@ -133,7 +126,7 @@ func (c *counts) learn(st *Step, u belay.Usage, answer int64) {
 	counted := c.All + st.Fixed + plain(len(st.Note))
 	if !u.Reported || u.Input <= 0 || u.Output < 0 {
 		if c.All > 0 {
-			c.All = plus(c.All, answer)
+			c.All += answer
 		}
 		return
 	}
@@ -142,14 +135,14 @@ func (c *counts) learn(st *Step, u belay.Usage, answer int64) {
 	}
 	switch {
 	case c.All == 0 || c.Gap:
-		c.All, c.Gap = max(1, u.Input-st.Fixed), false
+		c.All, c.Gap = max(1, min(u.Input, mostReported)-st.Fixed), false
 	case counted >= leastTaught:
 		ratio := min(max(float64(u.Input)/float64(counted), leastFactor), mostFactor)
 		c.Taught = min(c.Taught+1, int(1/newest))
 		c.Factor += (ratio - c.Factor) / float64(c.Taught)
 	}
-	c.All = plus(c.All, answer)
-	c.Used, c.Fixed, c.At = plus(u.Input, u.Output), st.Fixed, c.All
+	c.All += answer
+	c.Used, c.Fixed, c.At = min(u.Total(), mostReported), st.Fixed, c.All
 }
 
 // countsBack makes the counts what they were when the last turn ended that stays.
