@@ -1,0 +1,83 @@
+package engine_test
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/tokens"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// weighing counts what a model is asked.
+type weighing struct {
+	model.Provider
+	all *[]int64
+}
+
+func (w weighing) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	n := tokens.Instructions(r.System, r.Tools)
+	for _, m := range r.Messages {
+		n += tokens.Message(m)
+	}
+	if r.Note != "" {
+		n += tokens.Text(r.Note)
+	}
+	*w.all = append(*w.all, n)
+	return w.Provider.Stream(ctx, r)
+}
+
+// What facts say of each part adds up to what is asked when no usage is reported:
+// texts, results, failures, calls that aren't run, notes, a turn that failed.
+// Guarantee: M5.
+func TestFactsAddUpToWhatIsAsked(t *testing.T) {
+	long := strings.Repeat("The quick brown fox jumps over 13 lazy dogs.\n", 120)
+	run := func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: long}, nil }
+	breaks := func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{}, tool.Failf(tool.NotFound, "GONE", "%s", strings.Repeat("it is not there any more; ", 20)).WithHint("look elsewhere")
+	}
+	said := "  - {text: \"" + strings.Repeat("I think about it once more. ", 60) + "\"}\n"
+	script := "steps:\n  - calls: [{tool: look}]\n  - calls: [{tool: gone}, {tool: unknown, args: {a: \"" + strings.Repeat("b c ", 200) + "\"}}]\n" + said + said + done +
+		"  - calls: [{tool: look}, {tool: look}]\n" + said + said + said +
+		"  - calls: [{tool: look}]\n" + done + done + done
+	b := newBench(t, script, nil, pure("look", run), pure("gone", breaks))
+	b.changeRules(func(r *thread.Rules) {
+		var defs []model.ToolDef
+		for _, s := range r.Tools {
+			defs = append(defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
+		}
+		r.Tokens = tokens.Instructions(r.System, defs)
+	})
+	var asked []int64
+	b.wrap = func(p model.Provider) model.Provider { return weighing{p, &asked} }
+	text := strings.Repeat("Find out where the time goes. ", 40)
+	turns := 0
+	goOn := func(c belay.Command) {
+		turns++
+		if err := b.h.Enqueue(t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", turns)), Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: c}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.e.Session(t.Context(), sess, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	goOn(belay.CreateSession{Workspace: "/ws", Settings: b.settings})
+	for i := range 3 {
+		goOn(belay.SubmitWork{Thread: thr, Task: belay.TaskID(fmt.Sprint("task_", i)), Turn: belay.TurnID(fmt.Sprint("turn_", i)), Text: belay.Content{Text: text, Tokens: tokens.Text(text)}, Rules: b.ref})
+	}
+	estimated := find[event.ModelRequested](b.log())
+	if len(estimated) != len(asked) || len(asked) < 10 {
+		t.Fatalf("%d requests, %d estimates", len(asked), len(estimated))
+	}
+	for i, p := range estimated {
+		if off := p.Tokens - asked[i]; max(off, -off) > asked[i]/20+40 {
+			t.Errorf("request %d has %d tokens and was estimated at %d", i+1, asked[i], p.Tokens)
+		}
+	}
+}
