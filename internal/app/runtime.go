@@ -124,6 +124,8 @@ type Workspaces interface {
 	// MayChange reports whether a session's rules allow changes of its workspace,
 	// and makes the workspace's tools known. more are allowances given by answers.
 	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
+	// Counts is how the model of the settings counts tokens, as far as it is known.
+	Counts(ctx context.Context, workspace string, s belay.Settings) tokens.Profile
 	// Tools are the tools of a workspace under the settings.
 	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
 	// Ground is what calls in a workspace are judged on now.

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -77,9 +78,19 @@ func (b *bench) fork(n int, of belay.ThreadID, turn string) belay.ThreadID {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	begin, err := past.Fork(b.t.Context(), at)
+	begin, err := past.Fork(b.t.Context(), at, tokens.Profile{})
 	if err != nil {
 		b.t.Fatal(err)
+	}
+	counted := int64(0)
+	for said, err := range history.ReadBase(b.t.Context(), b.h, begin.Base) {
+		if err != nil {
+			b.t.Fatal(err)
+		}
+		counted += tokens.Message(said.Message)
+	}
+	if begin.Tokens != counted {
+		b.t.Errorf("a fork at turn %s begins with %d tokens, and says %d", turn, counted, begin.Tokens)
 	}
 	id, thread := belay.SessionID(fmt.Sprintf("sess_fork_%d", n)), belay.ThreadID(fmt.Sprintf("thr_fork_%d", n))
 	if _, err := b.e.Submit(b.t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprintf("cmd_fork_%d", n)), Principal: "user:ann", Session: id, Stream: id.Stream(),
@@ -237,7 +248,7 @@ func TestAForkInTheMiddleKeepsWholeSteps(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, err := past.Fork(t.Context(), past.Turns[0]); belay.CodeOf(err) != belay.CodeBadState || !strings.Contains(err.Error(), "turn 1 hasn't ended, and none of its steps has") {
+		if _, err := past.Fork(t.Context(), past.Turns[0], tokens.Profile{}); belay.CodeOf(err) != belay.CodeBadState || !strings.Contains(err.Error(), "turn 1 hasn't ended, and none of its steps has") {
 			t.Errorf("in the first step: %v", err)
 		}
 	})

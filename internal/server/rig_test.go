@@ -32,6 +32,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -311,6 +312,10 @@ func (w *plainWiring) Rules(ctx context.Context, by, ws string, s belay.Settings
 
 func (w *plainWiring) MayChange(context.Context, *session.State, []policy.Grant) (bool, error) {
 	return w.writes, nil
+}
+
+func (*plainWiring) Counts(context.Context, string, belay.Settings) tokens.Profile {
+	return tokens.Profile{}
 }
 
 func (w *plainWiring) Tools(context.Context, string, belay.Settings) ([]belay.ToolSpec, error) {

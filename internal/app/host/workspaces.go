@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/tool"
@@ -124,6 +125,17 @@ func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings)
 		return belay.Ref{}, settingError(err)
 	}
 	return w.host.KeepRules(ctx, c, d)
+}
+
+// Counts is how the model of the settings counts tokens, as far as it is known.
+func (w *Workspaces) Counts(ctx context.Context, ws string, s belay.Settings) tokens.Profile {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.host.At(ctx, ws)
+	if err != nil {
+		return tokens.Profile{}
+	}
+	return w.host.Models().Counts(p.Workspace, s)
 }
 
 // MayChange reports whether a session may change its workspace, which is made ready.

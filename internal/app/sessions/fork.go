@@ -51,7 +51,7 @@ func Fork(ctx context.Context, r *app.Call, in *ForkSession) (*SessionForked, er
 	if err != nil {
 		return nil, input.At("turn", err)
 	}
-	begin, err := past.Fork(ctx, turn)
+	begin, err := past.Fork(ctx, turn, r.Workspaces.Counts(ctx, s.Workspace, s.Settings))
 	if err != nil {
 		return nil, input.At("turn", r.Hinted(err, "name a turn before it, or wait until it has ended"))
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/transcript"
 	"image"
@@ -29,6 +30,7 @@ type transcriptImport struct {
 	lost   int            // pictures that aren't
 	first  string         // the beginning of the first task
 	said   int            // messages
+	counts tokens.Profile // of the model of its session
 }
 
 // keep makes the conversation a thread's base: content without secrets.
@@ -44,7 +46,7 @@ func (b *transcriptImport) keep(ctx context.Context, f Source) (err error) {
 	from := &belay.Import{Format: about.Format, Name: b.short(filepath.Base(f.Name), maxName), Digest: store.DigestFrom(digest.Sum(nil)),
 		Session: belay.SessionID(b.short(about.Session, 128))}
 	b.begin.ImportedFrom = from
-	if b.begin.Base, b.begin.Tokens, err = history.WriteBase(ctx, b.r.Store, b.saying(ctx, from)); err != nil {
+	if b.begin.Base, b.begin.Tokens, err = history.WriteBase(ctx, b.r.Store, b.counts, b.saying(ctx, from)); err != nil {
 		return err
 	}
 	if b.begin.Base == nil {

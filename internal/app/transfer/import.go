@@ -170,7 +170,7 @@ func mayWork(ctx context.Context, r *app.Call, workspace string) error {
 // Begin makes a session in a workspace that begins with a transcript.
 func (in *Incoming) Begin(ctx context.Context, r *app.Call, workspace string, settings belay.Settings) (*SessionImported, error) {
 	id := belay.SessionID(belay.NewID(belay.PrefixSession))
-	b := &transcriptImport{r: r, c: in.conv, thread: belay.ThreadID(belay.NewID(belay.PrefixThread))}
+	b := &transcriptImport{r: r, c: in.conv, counts: r.Workspaces.Counts(ctx, workspace, settings), thread: belay.ThreadID(belay.NewID(belay.PrefixThread))}
 	if r.Key != "" {
 		id, b.thread = belay.SessionID(r.Keyed(belay.PrefixSession)), belay.ThreadID(r.Keyed(belay.PrefixThread))
 	}

@@ -218,7 +218,7 @@ func (w *turnRun) content(ctx context.Context, s config.Settings, t Task) (belay
 		if err != nil {
 			return c, err
 		}
-		c.Tokens += counts.Attached(f.Media, b)
+		c.Tokens += counts.Attached(ref, b)
 		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.a.Secrets().Bytes([]byte(f.Name))), maxName), Ref: ref})
 	}
 	return c, nil

@@ -174,9 +174,9 @@ func readPiece(ctx context.Context, st store.Blobs, ref belay.Ref, yield func(be
 	}
 }
 
-// WriteBase keeps messages as a piece of a base, and counts its tokens; nil when
-// there are none.
-func WriteBase(ctx context.Context, st store.Blobs, said iter.Seq2[belay.Said, error]) (base []belay.Ref, n int64, err error) {
+// WriteBase keeps messages as a piece of a base, and counts its tokens as a model
+// does; nil when there are none.
+func WriteBase(ctx context.Context, st store.Blobs, counts tokens.Profile, said iter.Seq2[belay.Said, error]) (base []belay.Ref, n int64, err error) {
 	w, err := st.Writer(ctx, belay.MediaSaid)
 	if err != nil {
 		return nil, 0, err
@@ -192,6 +192,15 @@ func WriteBase(ctx context.Context, st store.Blobs, said iter.Seq2[belay.Said, e
 			return nil, 0, err
 		}
 		n += tokens.Message(s.Message)
+		for _, p := range s.Parts {
+			switch {
+			case p.Image != nil:
+				content, _ := st.Get(ctx, p.Image.Ref.Digest) // what is gone can't be sent either
+				n += counts.Attached(p.Image.Ref, content)
+			case p.File != nil:
+				n += counts.Attached(p.File.Ref, nil)
+			}
+		}
 	}
 	if n == 0 {
 		return nil, 0, nil

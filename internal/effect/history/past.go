@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -127,15 +128,15 @@ const forkNote = "The conversation was copied in the middle of that turn, after 
 
 // Fork is how a thread begins that continues after a turn: what was said up to
 // its end, kept as content. Of a turn that hasn't ended the steps that have
-// are copied; calls and their answers stay together.
-func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
+// are copied; calls and their answers stay together. It is counted as a model does.
+func (p *Past) Fork(ctx context.Context, t PastTurn, counts tokens.Profile) (belay.Beginning, error) {
 	b := belay.Beginning{ForkedFrom: &belay.Fork{Session: p.Session, Thread: p.Thread, Turn: t.ID, Sequence: t.End}}
 	if t.ID == "" {
 		return b, nil
 	}
 	if t.Copied {
 		b.ForkedFrom.Sequence = 0
-		return b, p.write(ctx, &b, head(ReadBase(ctx, p.st, p.begin.Base), t.span.to))
+		return b, p.write(ctx, &b, counts, head(ReadBase(ctx, p.st, p.begin.Base), t.span.to))
 	}
 	to, note, known := t.span.to, "", t.End
 	if !t.Ended {
@@ -145,7 +146,7 @@ func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
 		}
 		b.ForkedFrom.Sequence, known = p.Seq, t.Start
 	}
-	if err := p.write(ctx, &b, p.said(to, note)); err != nil {
+	if err := p.write(ctx, &b, counts, p.said(to, note)); err != nil {
 		return b, err
 	}
 	if p.begin.Tokens == 0 && len(p.begin.Base) > 0 {
@@ -157,7 +158,7 @@ func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
 	b.Images = distinct(slices.Concat(p.begin.Images, b.Images))
 	if len(b.Base) > belay.MaxBase || len(b.Images) > belay.MaxImages {
 		shown := b.Images[max(0, len(b.Images)-belay.MaxImages):]
-		if err := p.write(ctx, &b, showing(ReadBase(ctx, p.st, b.Base), shown)); err != nil {
+		if err := p.write(ctx, &b, counts, showing(ReadBase(ctx, p.st, b.Base), shown)); err != nil {
 			return b, err
 		}
 	}
@@ -166,9 +167,9 @@ func (p *Past) Fork(ctx context.Context, t PastTurn) (belay.Beginning, error) {
 
 // write makes what is said a beginning's base, and names the pictures and
 // documents in it.
-func (p *Past) write(ctx context.Context, b *belay.Beginning, said iter.Seq2[belay.Said, error]) (err error) {
+func (p *Past) write(ctx context.Context, b *belay.Beginning, counts tokens.Profile, said iter.Seq2[belay.Said, error]) (err error) {
 	b.Images = nil
-	b.Base, b.Tokens, err = WriteBase(ctx, p.st, func(yield func(belay.Said, error) bool) {
+	b.Base, b.Tokens, err = WriteBase(ctx, p.st, counts, func(yield func(belay.Said, error) bool) {
 		for s, err := range said {
 			for _, part := range s.Parts {
 				if a := cmp.Or(part.Image, part.File); a != nil {

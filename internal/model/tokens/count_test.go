@@ -9,11 +9,12 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/belay-run/belay"
 	"github.com/tiktoken-go/tokenizer/codec"
 )
 
 // Counts for facts are made when a program starts.
-var countedAtStart = Text("hello world") + Instructions("Work.", nil) + (Profile{}).Attached("text/plain", []byte("hello"))
+var countedAtStart = Text("hello world") + Instructions("Work.", nil) + (Profile{}).Attached(belay.Ref{}, []byte("hello"))
 
 var loadedAtStart = countedAtStart == 0 || o200k.is != nil || cl100k.is != nil
 

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"image"
 	"math"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -69,23 +68,23 @@ func Instructions(system string, tools []model.ToolDef) int64 {
 	return int64(counter{text: Rough}.instructions(system, tools))
 }
 
-// Message is about how many tokens a message has, whatever the model.
+// Message is about how many tokens a message has, without pictures and documents.
 func Message(m belay.Message) int64 {
-	texts, media := counter{text: Rough}.message(m)
-	return int64(texts + media)
+	texts, _ := counter{text: Rough}.message(m)
+	return int64(texts)
 }
 
 // Attached is about how many tokens a file has that is sent along with a text. The
 // formats of pictures are those that the program knows how to decode; another one
-// is taken for as large as a screen.
-func (p Profile) Attached(media string, content []byte) int64 {
+// is taken for as large as a screen. The content of a document isn't needed.
+func (p Profile) Attached(ref belay.Ref, content []byte) int64 {
 	n := 0
-	switch {
-	case strings.HasPrefix(media, "image/"):
+	switch a := (belay.Attachment{Ref: ref}); {
+	case a.Image():
 		is, _, _ := image.DecodeConfig(bytes.NewReader(content))
 		n = pictures(p.Pictures, is.Width, is.Height)
-	case media == belay.MediaPDF:
-		n = document(int64(len(content)))
+	case a.Document():
+		n = document(ref.Size)
 	default:
 		return Text(string(content))
 	}

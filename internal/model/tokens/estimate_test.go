@@ -86,7 +86,7 @@ func TestPicturesCountByTheirSize(t *testing.T) {
 		{Profile{Factor: 2}, belay.MediaPDF, make([]byte, 100_000), perMessage + 5000},
 		{Profile{Factor: 2}, "text/plain", []byte("hello world"), Text("hello world")},
 	} {
-		if got := c.p.Attached(c.media, c.content); got != c.want {
+		if got := c.p.Attached(belay.Ref{Media: c.media, Size: int64(len(c.content))}, c.content); got != c.want {
 			t.Errorf("%+v, %s: %d tokens, want %d", c.p, c.media, got, c.want)
 		}
 	}
