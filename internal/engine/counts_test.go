@@ -81,3 +81,37 @@ func TestFactsAddUpToWhatIsAsked(t *testing.T) {
 		}
 	}
 }
+
+// claiming reports a usage with each answer.
+type claiming struct {
+	model.Provider
+	usage belay.Usage
+}
+
+func (c claiming) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		for chunk, err := range c.Provider.Stream(ctx, r) {
+			if chunk.Stop != "" {
+				chunk.Usage = &c.usage
+			}
+			if !yield(chunk, err) {
+				return
+			}
+		}
+	}
+}
+
+func TestAUsageThatCannotBeIsNone(t *testing.T) {
+	for _, c := range []struct{ claimed, recorded belay.Usage }{
+		{belay.Usage{Input: 7, Output: 3}, belay.Usage{Input: 7, Output: 3, Reported: true}},
+		{belay.Usage{Input: 1e18, Output: 1e18}, belay.Usage{Input: 1e18, Output: 1e18, Reported: true}},
+		{belay.Usage{Input: -7, Output: 3, Reported: true}, belay.Usage{}},
+		{belay.Usage{Input: 7, Output: 3, CacheWrite: -1}, belay.Usage{}},
+	} {
+		b := newBench(t, "steps:\n"+done, nil)
+		b.wrap = func(p model.Provider) model.Provider { return claiming{p, c.claimed} }
+		if got := find[event.ModelCompleted](b.run()); len(got) != 1 || got[0].Usage != c.recorded {
+			t.Errorf("%+v: %+v", c.claimed, got)
+		}
+	}
+}

@@ -169,10 +169,12 @@ func (s *State) adds(ids belay.IDs, p event.Payload) int64 {
 	case event.TurnStarted:
 		return s.queued(ids.Turn)
 	case event.QueueChanged:
-		if p.Op == event.QueueJoined {
+		switch p.Op {
+		case event.QueueJoined:
 			return s.queued(p.Turn)
+		case event.QueueTold:
+			return plain(len(p.Note))
 		}
-		return plain(len(p.Note))
 	case event.ToolArgs:
 		return plain(size(string(p.Args), p.ArgsRef))
 	case event.ToolResult:
