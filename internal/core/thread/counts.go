@@ -3,6 +3,7 @@ package thread
 import (
 	"cmp"
 	"math"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -193,7 +194,7 @@ func (s *State) adds(ids belay.IDs, p event.Payload) int64 {
 		}
 	case event.HistoryRollbackCompleted:
 		n := perMessage
-		for _, k := range append(p.Kept, p.Artifacts...) {
+		for _, k := range slices.Concat(p.Kept, p.Artifacts) {
 			n += len(k)
 		}
 		return plain(n)
