@@ -25,6 +25,7 @@ const (
 	CodeRefusedMode     Code = "mode_refused"     // the mode may not be chosen here
 	CodeNoProvider      Code = "no_provider"      // no provider of that name
 	CodeNoKey           Code = "no_key"           // a provider's key isn't where it should be
+	CodeNoPrice         Code = "no_price"         // money is limited, and no model has a known price
 	CodeBadSecrets      Code = "bad_secrets"      // the encrypted file of secrets can't be used
 	CodeBadScript       Code = "bad_script"       // the scripted model's file is wrong
 	CodeBadScenario     Code = "bad_scenario"     // the scenario's file is wrong

@@ -50,7 +50,7 @@ var layers = map[string]layer{
 	"internal/policy/symlinks":     {floor: 3, own: []string{".", "internal/policy"}},
 	"internal/hook":                {floor: 3, own: []string{"internal/lib/netdial", "internal/policy", "internal/process"}},
 	"internal/policy/convert":      {floor: 3, own: []string{".", "internal/lib/match", "internal/policy", "internal/policy/shell"}, modules: []string{"github.com/pelletier/go-toml/v2", "github.com/pelletier/go-toml/v2/unstable"}, deny: impure},
-	"internal/config":              {floor: 4, own: []string{".", "event", "internal/config/manifest", "internal/config/rulefile", "internal/config/template", "internal/lib/files", "internal/lib/match", "internal/lib/netdial", "internal/model/catalog", "internal/policy", "internal/process", "internal/secret", "internal/secret/vault", "internal/store", "internal/tool", "internal/tool/file"}},
+	"internal/config":              {floor: 4, own: []string{".", "event", "internal/config/manifest", "internal/config/rulefile", "internal/config/template", "internal/core/budget", "internal/lib/files", "internal/lib/match", "internal/lib/netdial", "internal/model/catalog", "internal/policy", "internal/process", "internal/secret", "internal/secret/vault", "internal/store", "internal/tool", "internal/tool/file"}},
 	"internal/config/rulefile":     {floor: 3, own: []string{".", "internal/lib/match", "internal/lib/strictyaml", "internal/policy"}, modules: []string{"github.com/goccy/go-yaml/ast"}},
 	"internal/lib/jcs":             {floor: 1, own: []string{"internal/lib/match"}, modules: []string{"github.com/go-json-experiment/json/jsontext"}, deny: impure},
 	"internal/process":             {own: []string{"."}, modules: []string{"github.com/creack/pty", "golang.org/x/sys/unix"}, moves: true},

@@ -104,6 +104,9 @@ type SettingsInput struct {
 	MaxSteps   string   `json:"maxSteps,omitempty" jsonschema:"steps of a turn; 0 is no limit"`
 	MaxTime    string   `json:"maxTime,omitempty" jsonschema:"active time of a turn, such as 30m"`
 	MaxCalls   string   `json:"maxCalls,omitempty" jsonschema:"tool calls of a turn; 0 is no limit"`
+	MaxCost    string   `json:"maxCost,omitempty" jsonschema:"what a turn's requests may cost, such as 2usd; 0 is no limit"`
+	MaxTokens  string   `json:"maxTokens,omitempty" jsonschema:"tokens that a turn may read and write, such as 500ktok; 0 is no limit"`
+	Budget     string   `json:"budget,omitempty" jsonschema:"what the session may spend, of each kind that is named, such as 2usd,500ktok,300calls,4h"`
 	Completion string   `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
 	Effort     string   `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
 	AskTimeout string   `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/core/budget"
 )
 
 // configName is the file's name in the folders of the machine, a person and a
@@ -205,8 +206,17 @@ func (l *Layers) Set(name, value string) {
 func (l *Layers) file(f file) {
 	var counts []manifest.Setting
 	for _, s := range f.Settings {
-		row := setting(s.Name)
-		if !f.counts && (row.narrows == nil || !row.narrows(l, s.Value, cmp.Or(l.set[s.Name].text, row.Default))) {
+		row, have := setting(s.Name), l.set[s.Name].text
+		narrows := f.counts
+		switch {
+		case narrows:
+		case row.least != nil:
+			s.Value = row.least(s.Value, have)
+			narrows = s.Value != ""
+		default:
+			narrows = row.narrows != nil && row.narrows(l, s.Value, cmp.Or(have, row.Default))
+		}
+		if !narrows {
 			l.ignored = append(l.ignored, Ignored{Where: s.Where, What: s.Name, Why: untrusted})
 			continue
 		}
@@ -338,6 +348,31 @@ func fewer(_ *Layers, a, b string) bool {
 	x, errA := strconv.Atoi(a)
 	y, errB := strconv.Atoi(b)
 	return errA == nil && errB == nil && x > 0 && (y == 0 || x <= y)
+}
+
+// least is the smaller one of two limits by kind, so that none is raised or goes;
+// empty: that is what there is.
+func least(v, have string) string {
+	l, err := budget.Parse(v)
+	if err != nil || l.Raise {
+		return ""
+	}
+	old, err := budget.Parse(have)
+	if err != nil { // there is none, or what there is will be refused
+		return v
+	}
+	for _, k := range belay.BudgetKinds() {
+		switch n, was := l.Of(k), *old.Of(k); {
+		case *n == 0:
+			*n = was
+		case was > 0:
+			*n = min(*n, was)
+		}
+	}
+	if l.Amounts == old.Amounts {
+		return ""
+	}
+	return l.String()
 }
 
 // shorter is fewer for lengths of time.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/netdial"
@@ -199,6 +200,31 @@ func (p *parser) duration(v given, least time.Duration) belay.Duration {
 		p.bad(belay.CodeUsage, hint, "%q is not a length of time such as 90s, 30m or 2h", v.text)
 	}
 	return belay.Duration(d)
+}
+
+// budget is a limit of each kind that is named.
+func (p *parser) budget(v given) budget.Limit {
+	l, err := budget.Parse(v.text)
+	switch {
+	case err != nil:
+		p.fail(err)
+	case l.Raise:
+		p.bad(belay.CodeUsage, "belay budget set ID "+v.text+" raises a session's; "+p.flag()+"="+strings.ReplaceAll(v.text, "+", "")+" sets a limit", "%q raises a limit, and this sets one", v.text)
+	}
+	return l
+}
+
+// amount is a limit of one kind; 0 is none.
+func (p *parser) amount(v given, kind belay.BudgetKind, try string) int64 {
+	if v.text == "0" {
+		return 0
+	}
+	l := p.budget(v)
+	n := *l.Of(kind)
+	if *l.Of(kind) = 0; p.err == nil && (n == 0 || l.Amounts != belay.Amounts{}) {
+		p.bad(belay.CodeUsage, p.flag()+"="+try+"; 0 is no limit", "%q is no limit of %s alone", v.text, kind)
+	}
+	return n
 }
 
 func (p *parser) quiet(v given) belay.Duration {

@@ -25,6 +25,7 @@ type Setting struct {
 	take    func(p *parser, v given)             // checks a value and takes it; nil: the provider's part does
 	show    func(s *Settings) string             // what counts; nil: what was given
 	narrows func(l *Layers, v, have string) bool // whether a file that isn't trusted may say v over what there is; nil: it may not
+	least   func(v, have string) string          // in place of narrows: what counts of such a file's v; empty: nothing
 }
 
 // Env is the variable of the environment that sets it.
@@ -99,6 +100,18 @@ var settings = []Setting{
 		take:    func(p *parser, v given) { p.out.Limits.Calls = p.number(v, 0, maxLimit, "0 is no limit") },
 		show:    func(s *Settings) string { return fmt.Sprint(s.Limits.Calls) },
 		narrows: fewer},
+	{Name: "max-cost", JSON: "maxCost", Value: "COST", Help: "What a turn's requests may cost, such as 2usd; 0 is no limit (default none).",
+		take:  func(p *parser, v given) { p.out.Limits.MicroUSD = p.amount(v, belay.BudgetCost, "2usd") },
+		show:  func(s *Settings) string { return cmp.Or(belay.Amounts{MicroUSD: s.Limits.MicroUSD}.String(), "0") },
+		least: least},
+	{Name: "max-tokens", JSON: "maxTokens", Value: "N", Help: "Tokens that a turn may read and write, such as 500ktok; 0 is no limit (default none).",
+		take:  func(p *parser, v given) { p.out.Limits.Tokens = p.amount(v, belay.BudgetTokens, "500ktok") },
+		show:  func(s *Settings) string { return cmp.Or(belay.Amounts{Tokens: s.Limits.Tokens}.String(), "0") },
+		least: least},
+	{Name: "budget", JSON: "budget", Value: "BUDGET", Help: "What the session may spend, of each kind that is named, such as 2usd,500ktok,300calls,4h (default no limit).",
+		take:  func(p *parser, v given) { p.out.Budget = p.budget(v).Over(p.out.Budget) },
+		show:  func(s *Settings) string { return s.Budget.String() },
+		least: least},
 	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
 		take: func(p *parser, v given) {
 			p.out.Completion = belay.Completion(p.oneOf(v, "required", "conversational"))

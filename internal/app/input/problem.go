@@ -86,7 +86,7 @@ func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 func StatusOf(c belay.Code) int {
 	switch c {
 	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadArguments, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
-		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeAddress, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodeBadScript, belay.CodeNotGoverned:
+		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeNoPrice, belay.CodeAddress, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodeBadScript, belay.CodeNotGoverned:
 		return http.StatusBadRequest
 	case belay.CodeUnauthorized:
 		return http.StatusUnauthorized

@@ -55,7 +55,7 @@ const (
 // belay.Error with CodeUsage.
 func Parse(s string) (Limit, error) {
 	bad := func(format string, args ...any) (Limit, error) {
-		return Limit{}, belay.Errorf(belay.CodeUsage, "budget: "+format, args...).WithHint(parseHint)
+		return Limit{}, belay.Errorf(belay.CodeUsage, format, args...).WithHint(parseHint)
 	}
 	if len(s) > maxWritten {
 		return bad("%d bytes are too many", len(s))
