@@ -56,13 +56,14 @@ type CostSum struct {
 
 // Add is the sum of two.
 func (c CostSum) Add(d CostSum) CostSum {
-	return CostSum{c.MicroUSD + d.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced}
+	sum := belay.Amounts{MicroUSD: c.MicroUSD}.Add(belay.Amounts{MicroUSD: d.MicroUSD})
+	return CostSum{sum.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced}
 }
 
 // State is known, at_least or unknown.
 func (c CostSum) State() string {
 	switch {
-	case c.Priced == 0:
+	case c.Priced == 0 && c.MicroUSD == 0:
 		return "unknown"
 	case c.Unpriced > 0:
 		return "at_least"
@@ -108,6 +109,22 @@ func (c CostRecorded) Sum() CostSum {
 		return CostSum{MicroUSD: c.Amount}
 	}
 	return CostSum{MicroUSD: c.Amount, Priced: 1}
+}
+
+// Cost is what a fact adds to the known cost of answers: that of an answer isn't
+// known until it is recorded.
+func (e Envelope) Cost() CostSum {
+	switch p := e.Data.(type) {
+	case ModelCompleted:
+		return CostSum{Unpriced: 1}
+	case CostRecorded:
+		sum := p.Sum()
+		if e.IDs.Call == "" { // else of a model that judged a call: no answer was counted
+			sum.Unpriced = -sum.Priced
+		}
+		return sum
+	}
+	return CostSum{}
 }
 
 // RateLimitHit records that a provider refused a request for its rate limit.

@@ -62,7 +62,8 @@ type figures struct {
 	steps    int64
 	asks     int64
 	answers  int64
-	cost     float64 // US dollars
+	cost     float64          // US dollars
+	open     map[string]int64 // reservations: what requests that are out cost at most, in millionths of a US dollar
 	model    histogram
 	tool     histogram
 	wait     histogram
@@ -156,6 +157,11 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.gauge("belay_approvals_waiting", "Questions that wait for a person.", float64(c.asks-c.answers))
 	e.gauge("belay_store_position", "Position of the last fact.", float64(c.from))
 	e.float("belay_cost_usd_total", "What models cost as far as it is known, in US dollars.", "counter", c.cost)
+	reserved := 0.0
+	for _, amount := range c.open {
+		reserved += float64(amount) / 1e6
+	}
+	e.gauge("belay_cost_reserved_usd", "What requests that are out cost at most, as far as prices are known, in US dollars.", reserved)
 	e.histogram("belay_model_duration_seconds", "How long models took to answer.", c.model)
 	e.histogram("belay_tool_duration_seconds", "How long tools took.", c.tool)
 	e.histogram("belay_turn_wait_seconds", "How long accepted turns waited until they began.", c.wait)
@@ -167,7 +173,7 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 	defer m.mu.Unlock()
 	c := m.tenants[t.name]
 	if c == nil {
-		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
+		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, open: map[string]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
 		m.tenants[t.name] = c
 	}
 	for rec, err := range t.Store.Scan(r.Context(), c.from) {
@@ -214,7 +220,10 @@ func (c *figures) fold(ev event.Envelope) {
 	case event.ActionResolved:
 		c.answers++
 	case event.CostRecorded:
-		c.cost += float64(p.Amount) / 1e6 // of Currency, which is USD
+		c.cost += float64(p.Sum().MicroUSD) / 1e6
+		delete(c.open, p.For)
+	case event.CostEstimated:
+		c.open[p.For] = p.Amount
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"time"
 )
 
 func main() {
@@ -28,13 +29,14 @@ func main() {
 
 // fact is what the figures need of a line.
 type fact struct {
-	Type    string  `json:"type"`
-	Session string  `json:"sessionId"`
-	Turn    string  `json:"turnId"`
-	Step    string  `json:"stepId"`
-	Call    string  `json:"toolCallId"`
-	Action  string  `json:"actionId"`
-	Payload payload `json:"payload"`
+	Type    string    `json:"type"`
+	Time    time.Time `json:"timestamp"`
+	Session string    `json:"sessionId"`
+	Turn    string    `json:"turnId"`
+	Step    string    `json:"stepId"`
+	Call    string    `json:"toolCallId"`
+	Action  string    `json:"actionId"`
+	Payload payload   `json:"payload"`
 }
 
 type payload struct {
@@ -53,6 +55,8 @@ type payload struct {
 	Code       string
 	Stats      struct{ ActiveMS int64 }
 	Amount     int64
+	Unpriced   bool
+	Failed     bool
 	Decision   string
 	By         string
 	Rule       string
@@ -81,7 +85,7 @@ type cost struct {
 
 func (c cost) state() string {
 	switch {
-	case c.Priced == 0:
+	case c.Priced == 0 && c.MicroUSD == 0:
 		return "unknown"
 	case c.Unpriced > 0:
 		return "at_least"
@@ -103,6 +107,8 @@ type Sum struct {
 	Tools    []*tool        `json:"tools,omitempty"`
 	Models   []*model       `json:"models,omitempty"`
 	Gate     gate           `json:"gate"`
+	Purposes []*spent       `json:"purposes,omitempty"`
+	Days     []*spent       `json:"days,omitempty"`
 
 	SilentStops    *float64 `json:"silentStops,omitempty"`
 	RetriesHelped  *float64 `json:"retriesHelped,omitempty"`
@@ -137,6 +143,12 @@ type model struct {
 	Cost     cost           `json:"cost,omitzero"`
 	FirstMS  int64          `json:"firstMs,omitempty"`
 	TookMS   int64          `json:"tookMs,omitempty"`
+}
+
+type spent struct {
+	Of       string `json:"of"`
+	Requests int    `json:"requests"`
+	Cost     cost   `json:"cost,omitzero"`
 }
 
 type gate struct {
@@ -298,15 +310,69 @@ func (l *ledger) models(s *Sum) {
 	}
 	for _, f := range l.costs {
 		for _, c := range []*cost{&s.Cost, &of(f).Cost} {
-			c.MicroUSD += f.Payload.Amount
-			c.Priced++
-			if f.Call == "" { // of an answer, not of a model that judged a call
-				c.Unpriced--
+			switch p := f.Payload; {
+			case p.Unpriced:
+			case p.Failed: // no answer
+				c.MicroUSD += p.Amount
+			default:
+				c.MicroUSD += p.Amount
+				c.Priced++
+				if f.Call == "" { // of an answer, not of a model that judged a call
+					c.Unpriced--
+				}
 			}
 		}
 	}
+	l.spent(s)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
 		s.Models = append(s.Models, all[key])
+	}
+}
+
+// spent counts requests by what they were for, and by day. What became of an
+// answer's price is said by the record that names its request.
+func (l *ledger) spent(s *Sum) {
+	purposes, days := map[string]*spent{}, map[string]*spent{}
+	count := func(f fact, purpose string, n int, c cost) {
+		for _, in := range []struct {
+			all map[string]*spent
+			of  string
+		}{{purposes, purpose}, {days, f.Time.UTC().Format("2006-01-02")}} {
+			if in.all[in.of] == nil {
+				in.all[in.of] = &spent{Of: in.of}
+			}
+			x := in.all[in.of]
+			x.Requests += n
+			x.Cost = cost{x.Cost.MicroUSD + c.MicroUSD, x.Cost.Priced + c.Priced, x.Cost.Unpriced + c.Unpriced}
+		}
+	}
+	for _, step := range l.order {
+		for _, f := range l.steps[step] {
+			if f.Type == "model.completed" {
+				count(f, "step", 1, cost{Unpriced: 1})
+			}
+		}
+	}
+	for _, f := range l.costs {
+		known := cost{MicroUSD: f.Payload.Amount, Priced: 1}
+		if f.Payload.Unpriced {
+			known = cost{Unpriced: 1}
+		}
+		switch {
+		case f.Payload.Failed:
+			count(f, "failed", 1, known)
+		case f.Call != "":
+			count(f, "review", 1, known)
+		default:
+			known.Unpriced--
+			count(f, "step", 0, known)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(purposes)) {
+		s.Purposes = append(s.Purposes, purposes[name])
+	}
+	for _, name := range slices.Sorted(maps.Keys(days)) {
+		s.Days = append(s.Days, days[name])
 	}
 }
 

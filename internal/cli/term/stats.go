@@ -68,6 +68,12 @@ func PrintStats(e *Env, s story.Stats) (int, error) {
 			return []any{Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
 				Millis(x.MS / int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()")}
 		})
+		for _, by := range []struct {
+			name string
+			rows []story.SpentStats
+		}{{"PURPOSE", s.Purposes}, {"DAY", s.Days}} {
+			behind(e, by.rows, by.name+"\tREQUESTS\tCOST", func(x story.SpentStats) []any { return []any{x.Of, x.Requests, Money(x.Cost)} })
+		}
 		behind(e, s.Models, "MODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES", func(m story.ModelStats) []any {
 			return []any{Line(strings.TrimSpace(m.Provider + " " + m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
 				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),

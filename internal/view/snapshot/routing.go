@@ -20,8 +20,6 @@ func (f *Fold) routing(p event.Payload) {
 	case event.RoutingNotPossible:
 		r.chose(event.Route{}, "not_possible", p.Reason)
 		r.Candidates, r.Excluded, r.Gap = 0, p.Excluded, p.Gap
-	case event.CostRecorded:
-		f.cost = f.cost.Add(event.CostSum{MicroUSD: p.Amount, Priced: 1, Unpriced: -1})
 	case event.RateLimitHit:
 		r.Limit = &RateLimit{p.Provider, p.Model, p.RetryAt}
 	}

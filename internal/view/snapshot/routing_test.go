@@ -35,8 +35,10 @@ func TestWhoIsAskedAndWhatItCosts(t *testing.T) {
 	if c := f.Done(true).Routing.Cost; c.Status != "unknown" {
 		t.Errorf("before an answer: %+v", c)
 	}
-	f.cost.Unpriced += 2
-	f.routing(event.CostRecorded{Cost: event.Cost{Amount: 7}})
+	for _, p := range []event.Payload{event.ModelCompleted{}, event.ModelCompleted{}, event.CostRecorded{Cost: event.Cost{Amount: 5}},
+		event.CostRecorded{Cost: event.Cost{Unpriced: true}}, event.CostRecorded{Cost: event.Cost{Amount: 2}, Failed: true}} {
+		f.Apply(event.Envelope{Stream: "thread/thr_1", Data: p})
+	}
 	f.routing(event.RateLimitHit{Provider: "b"})
 	if r := f.Done(true).Routing; r.Cost != (CostState{"at_least", 7, 1}) || r.Limit.Provider != "b" {
 		t.Errorf("with one of two priced: %+v, %+v", r.Cost, r.Limit)

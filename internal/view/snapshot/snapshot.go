@@ -173,11 +173,8 @@ func (f *Fold) Apply(e event.Envelope) {
 	f.output(e)
 	switch e.Stream.Kind() {
 	case belay.KindThread:
-		if p, ok := e.Data.(event.CostRecorded); ok && e.IDs.Call != "" { // of a model that judged a call: no answer was counted
-			f.cost = f.cost.Add(event.CostSum{MicroUSD: p.Amount, Priced: 1})
-		} else {
-			f.routing(e.Data)
-		}
+		f.cost = f.cost.Add(e.Cost())
+		f.routing(e.Data)
 		f.thread(e)
 	case belay.KindTask:
 		f.task(e)

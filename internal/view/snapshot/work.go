@@ -21,7 +21,6 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 			t.step.Status, t.step.CompletedAt, t.step.Usage = "completed", e.Time, p.Usage
 		}
 		f.s.Routing.Usage = f.s.Routing.Usage.Add(p.Usage)
-		f.cost.Unpriced++ // until its price is recorded
 		for _, c := range p.Calls {
 			f.s.Telemetry.Calls++
 			turn.Calls = last(append(turn.Calls, &Call{CallID: c.ID, StepID: e.IDs.Step, Name: cut(c.Name), Status: "requested"}), maxCalls)

@@ -119,7 +119,10 @@ func (st *step) price() event.CostSum {
 	if !ok {
 		return event.CostSum{Unpriced: 1}
 	}
-	return event.CostSum{MicroUSD: p.Amount, Priced: 1}
+	if p.Unpriced {
+		return event.CostSum{Unpriced: 1}
+	}
+	return p.Sum()
 }
 
 // say adds a sentence.

@@ -74,7 +74,8 @@ func limits(l belay.Limits) string {
 	if l.Time > 0 {
 		lasts = took(time.Duration(l.Time))
 	}
-	return cmp.Or(when(join(", ", some(l.Steps, "step"), lasts, some(l.Calls, "call")), "at most %s"), "no limits")
+	spends := belay.Amounts{MicroUSD: l.MicroUSD, Tokens: l.Tokens}.String()
+	return cmp.Or(when(join(", ", some(l.Steps, "step"), lasts, some(l.Calls, "call"), spends), "at most %s"), "no limits")
 }
 
 // join puts the parts that say something after one another.

@@ -191,12 +191,34 @@ func saysRoute(p event.Payload) (string, bool) {
 	case event.RoutingFallbackApplied:
 		return fmt.Sprintf("%s instead of %s: %s", routeName(p.To), routeName(p.From), cut(p.Reason, 160)), true
 	case event.CostRecorded:
-		return fmt.Sprintf("%.6f %s, %s, %s", float64(p.Amount)/1e6, p.Currency, join("/", p.Provider, p.Model), p.Source), true
+		over, failed := "", ""
+		if p.Over > 0 {
+			over = amount(p.Over) + " more than was reserved"
+		}
+		if p.Failed {
+			failed = "an attempt without an answer"
+		}
+		return join(", ", priced(p.Cost), join("/", p.Provider, p.Model), p.Source, failed, over), true
+	case event.CostEstimated:
+		return join(", ", priced(p.Cost)+" at most", join("/", p.Provider, p.Model), tokens(p.Usage)), true
+	case event.LimitChanged:
+		return join(", ", p.Op, p.Scope, when(short(string(p.Thread)), "%s"), when(p.Limit.String(), "limit %s"), when(p.Least.String(), "%s at least"), when(p.Amount.String(), "%s"),
+			when(p.Spent.String(), "spent %s"), when(p.Kept.String(), "keeps %s"), when(p.By, "by %s")), true
 	case event.RateLimitHit:
 		return join(", ", join("/", p.Provider, p.Model), again(p.RetryAt)), true
 	}
 	return "", false
 }
+
+// priced is what a request costs; of an unknown price there is no amount.
+func priced(c event.Cost) string {
+	if c.Unpriced {
+		return "price unknown"
+	}
+	return amount(c.Amount)
+}
+
+func amount(micro int64) string { return fmt.Sprintf("%.6f USD", float64(micro)/1e6) }
 
 func routeName(r event.Route) string { return join("/", r.Provider, r.Model) }
 

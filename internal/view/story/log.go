@@ -235,7 +235,7 @@ func (t *turn) tellStep(e *event.Envelope) {
 			}
 		}
 	case event.CostRecorded:
-		if e.IDs.Call == "" { // else of a model that judged a call
+		if e.IDs.Call == "" && !p.Failed { // else of a model that judged a call, or of an attempt without an answer
 			t.step(e.IDs.Step).cost = e
 		}
 	case event.ActionRequired:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -23,7 +24,10 @@ type Stats struct {
 
 	Tools  []ToolStats  `json:"tools,omitempty"`  // by name
 	Models []ModelStats `json:"models,omitempty"` // by provider and model
-	Gate   GateStats    `json:"gate"`
+
+	Purposes []SpentStats `json:"purposes,omitempty"` // step, review, failed
+	Days     []SpentStats `json:"days,omitempty"`     // in UTC
+	Gate     GateStats    `json:"gate"`
 
 	open     map[belay.TurnID]bool
 	sessions map[belay.SessionID]bool
@@ -31,6 +35,54 @@ type Stats struct {
 	models   map[[2]string]*ModelStats
 	asked    map[belay.TurnID]*askedModels // the models that the turn's step asked
 	asks     map[belay.ActionID]bool       // questions of the gate that wait
+	purposes map[string]*SpentStats
+	days     map[string]*SpentStats
+}
+
+// SpentStats is what requests cost: those of a step, of models that judged calls, of
+// attempts that failed; or those of a day.
+type SpentStats struct {
+	Of       string        `json:"of"`
+	Requests int           `json:"requests"`
+	Cost     event.CostSum `json:"cost,omitzero"` // of requests
+}
+
+// spent is what a fact says of a request's cost: what the request was for, and how
+// many requests are counted with it.
+func spent(e event.Envelope) (purpose string, requests int, sum event.CostSum) {
+	p, ok := e.Data.(event.CostRecorded)
+	switch sum = (event.CostSum{MicroUSD: p.Amount, Priced: 1}); {
+	case !ok: // an answer
+		return "step", 1, event.CostSum{Unpriced: 1} // until its price is recorded
+	case p.Unpriced:
+		sum = event.CostSum{Unpriced: 1}
+	}
+	switch {
+	case p.Failed:
+		return "failed", 1, sum
+	case e.IDs.Call != "":
+		return "review", 1, sum
+	}
+	sum.Unpriced--
+	return "step", 0, sum
+}
+
+// spend counts a fact about a request's cost.
+func (s *Stats) spend(e event.Envelope) {
+	purpose, requests, sum := spent(e)
+	for _, in := range []struct {
+		all map[string]*SpentStats
+		of  string
+	}{{s.purposes, purpose}, {s.days, e.Time.UTC().Format(time.DateOnly)}} {
+		x := in.all[in.of]
+		if x == nil {
+			x = &SpentStats{Of: in.of}
+			in.all[in.of] = x
+		}
+		x.Requests += requests
+		x.Cost = x.Cost.Add(sum)
+	}
+	s.Cost = s.Cost.Add(e.Cost())
 }
 
 // ToolStats is how the calls of a tool ended. Every ended call counts once.
@@ -76,6 +128,7 @@ func NewStats() *Stats {
 		Outcomes: map[belay.Outcome]int{}, Gate: GateStats{Decisions: map[string]int{}},
 		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*ToolStats{},
 		models: map[[2]string]*ModelStats{}, asked: map[belay.TurnID]*askedModels{}, asks: map[belay.ActionID]bool{},
+		purposes: map[string]*SpentStats{}, days: map[string]*SpentStats{},
 	}
 }
 
@@ -178,19 +231,15 @@ func (s *Stats) modelFact(e event.Envelope) {
 		m.Usage = m.Usage.Add(p.Usage)
 		m.FirstMS += p.FirstMS
 		m.TookMS += p.TookMS
-		m.Cost.Unpriced++ // until its price is recorded
-		s.Cost.Unpriced++
+		m.Cost = m.Cost.Add(e.Cost())
+		s.spend(e)
 		if a.attempts[a.last] > 1 {
 			m.Retried++
 		}
 	case event.CostRecorded:
-		c := event.CostSum{MicroUSD: p.Amount, Priced: 1, Unpriced: -1}
-		if e.IDs.Call != "" { // of a model that judged a call: no answer was counted
-			c.Unpriced = 0
-		}
-		s.Cost = s.Cost.Add(c)
+		s.spend(e)
 		m := s.model([2]string{p.Provider, p.Model})
-		m.Cost = m.Cost.Add(c)
+		m.Cost = m.Cost.Add(e.Cost())
 	case event.ModelFailed:
 		s.model(s.of(e.IDs).last).Failures[cmp.Or(p.Problem.Class, "internal")]++
 	}
@@ -239,10 +288,19 @@ func (s *Stats) Sum() Stats {
 	for _, name := range slices.Sorted(maps.Keys(s.tools)) {
 		out.Tools = append(out.Tools, *s.tools[name])
 	}
+	out.Purposes, out.Days = sorted(s.purposes), sorted(s.days)
 	for _, key := range slices.SortedFunc(maps.Keys(s.models), func(a, b [2]string) int { return slices.Compare(a[:], b[:]) }) {
 		out.Models = append(out.Models, *s.models[key])
 	}
 	return out
+}
+
+// sorted are figures in the order of their names.
+func sorted(by map[string]*SpentStats) (all []SpentStats) {
+	for _, name := range slices.Sorted(maps.Keys(by)) {
+		all = append(all, *by[name])
+	}
+	return all
 }
 
 // SilentStops is the share of ended turns whose model just stopped: no limit, loop
