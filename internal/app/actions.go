@@ -16,7 +16,7 @@ import (
 type Action struct {
 	ID       belay.ActionID         `json:"actionId"`
 	Version  string                 `json:"version"` // changes when the request does
-	Kind     string                 `json:"kind"`    // permission, question, continue
+	Kind     string                 `json:"kind"`    // permission, question, continue, budget
 	Session  belay.SessionID        `json:"sessionId"`
 	Thread   belay.ThreadID         `json:"threadId"`
 	Turn     belay.TurnID           `json:"turnId,omitempty"`
@@ -27,6 +27,7 @@ type Action struct {
 	ArgsHash belay.Digest           `json:"argsHash,omitempty"` // what an answer is bound to
 	Shown    string                 `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
 	Again    *event.Again           `json:"again,omitempty"`    // why it is asked once more after it was allowed
+	Budget   *event.BudgetAsked     `json:"budget,omitempty"`   // that there isn't enough of, and what an approval raises it by
 	Boundary string                 `json:"boundary,omitempty"` // that its programs run in, if it is allowed
 	Stands   *belay.ApprovalContext `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
 	Tags     []string               `json:"tags,omitempty"`     // risks that the gate saw
@@ -50,7 +51,7 @@ func OpenAction(th *thread.State, id belay.ActionID) *Action {
 func OpenActions(th *thread.State) []Action {
 	var out []Action
 	for _, o := range th.Opens() {
-		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again}
+		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again, Budget: o.Budget}
 		if c := o.Call; c != nil {
 			a.Boundary, a.Stands = o.Boundary, c.Stands
 			a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // Fresh waits until the log has come as far as after, and the view of sessions too.
@@ -95,6 +96,40 @@ func (r *Runtime) Task(ctx context.Context, sid belay.SessionID, tid belay.TaskI
 		return nil, input.At("taskId", belay.Errorf(belay.CodeNotFound, "the session has no task %s", tid).At(string(sid)).WithHint("list_tasks lists them"))
 	}
 	return s, nil
+}
+
+// Row is a session as lists show it; empty if they haven't heard of it.
+func (r *Runtime) Row(ctx context.Context, id belay.SessionID) (view.Session, error) {
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
+		return view.Session{}, err
+	}
+	row, err := view.SessionByID(ctx, r.Store, string(id))
+	if belay.CodeOf(err) == belay.CodeNotFound {
+		return view.Session{ID: id}, nil
+	}
+	return row, err
+}
+
+// Spent is what a session has spent, as far as lists know it.
+func (r *Runtime) Spent(ctx context.Context, id belay.SessionID) (belay.Amounts, error) {
+	row, err := r.Row(ctx, id)
+	return row.Spent(), err
+}
+
+// Update is the command that changes a session's settings. A budget that is less than
+// what the session has spent is refused.
+func (r *Runtime) Update(ctx context.Context, s *session.State, settings belay.Settings) (c belay.UpdateSession, err error) {
+	c.Settings = settings
+	if settings.Budget == s.Settings.Budget {
+		return c, nil
+	}
+	if !s.Budget.Limited() {
+		if c.Spent, err = r.Spent(ctx, s.Session); err != nil {
+			return c, err
+		}
+	}
+	_, _, err = s.Budget.Set(belay.SetBudget{Budget: settings.Budget, Spent: c.Spent})
+	return c, err
 }
 
 // Wake makes a session run soon if it has something to do, as far as its lanes

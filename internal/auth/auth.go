@@ -31,12 +31,13 @@ const (
 	Read   Scope = "read"   // look at sessions, facts and settings
 	Work   Scope = "work"   // give work, steer it, change it
 	Answer Scope = "answer" // decide what an agent may do
+	Reply  Scope = "reply"  // answer questions: which of them, the command decides
 	Own    Scope = "own"    // delete sessions and bring in others, trust files
 	Admin  Scope = "admin"  // what is about the process, and so about all tenants
 )
 
 // Scopes lists the scopes.
-var Scopes = []Scope{Read, Work, Answer, Own, Admin}
+var Scopes = []Scope{Read, Work, Answer, Reply, Own, Admin}
 
 // May reports whether a role has a scope.
 func (r Role) May(s Scope) bool {
@@ -47,6 +48,8 @@ func (r Role) May(s Scope) bool {
 		return r == Owner || r == Operator
 	case Answer:
 		return r == Owner || r == Approver
+	case Reply:
+		return r.May(Answer) || r.May(Work)
 	case Own, Admin:
 		return r == Owner
 	}

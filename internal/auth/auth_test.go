@@ -8,9 +8,9 @@ import (
 
 func TestARoleMayWhatItsLineSays(t *testing.T) {
 	table := map[Role][]Scope{
-		Owner:    {Read, Work, Answer, Own, Admin},
-		Operator: {Read, Work},
-		Approver: {Read, Answer},
+		Owner:    {Read, Work, Answer, Reply, Own, Admin},
+		Operator: {Read, Work, Reply},
+		Approver: {Read, Answer, Reply},
 		Viewer:   {Read},
 		"":       nil,
 		"root":   nil,

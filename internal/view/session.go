@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/grant"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -52,7 +53,10 @@ type Session struct {
 
 	Counts   Counts         `json:"counts"`
 	Usage    belay.Usage    `json:"usage,omitzero"`
+	Cost     event.CostSum  `json:"cost,omitzero"`    // of requests, as far as it is known
+	Tokens   int64          `json:"tokens,omitempty"` // of requests, those without an answer too
 	Active   belay.Duration `json:"active,omitempty"` // driven time of all turns
+	Budget   grant.Ledger   `json:"budget,omitzero"`  // what is granted is spent meanwhile
 	Programs Programs       `json:"programs,omitzero"`
 	Position store.Position `json:"position"` // of the last fact in this row
 }
@@ -70,10 +74,11 @@ type Counts struct {
 
 // Status of a turn.
 const (
-	Queued  = "queued"  // accepted, not begun
-	Running = "running" // whether it is driven now, the owner knows
-	Waiting = "waiting" // for a person
-	Ended   = "ended"
+	Queued          = "queued"           // accepted, not begun
+	Running         = "running"          // whether it is driven now, the owner knows
+	Waiting         = "waiting"          // for a person
+	WaitingResource = "waiting_resource" // for a part of the session's budget
+	Ended           = "ended"
 )
 
 // Turn is a turn as far as it has come.
@@ -184,7 +189,7 @@ func rank(t *Turn) int {
 	switch t.Status {
 	case Waiting:
 		return 3
-	case Running:
+	case Running, WaitingResource:
 		return 2
 	case Queued:
 		return 1
@@ -230,6 +235,10 @@ func Apply(row *Session, rec store.Record) {
 			row.Worktree = p.Worktree
 		}
 		row.labelled(p)
+	case event.LimitChanged:
+		if e.Stream.Kind() == belay.KindSession {
+			row.Budget.Apply(p)
+		}
 	case event.ThreadStarted:
 		if len(row.Threads) == 0 {
 			row.Forked, row.Imported = p.ForkedFrom, p.ImportedFrom
@@ -245,6 +254,26 @@ func Apply(row *Session, rec store.Record) {
 	}
 	row.applyTask(e)
 	row.applyThread(e)
+}
+
+// Spent is what the session has used, as far as it is known.
+func (s *Session) Spent() belay.Amounts {
+	return belay.Amounts{MicroUSD: s.Cost.MicroUSD, Tokens: s.Tokens, Calls: int64(s.Counts.Calls), Time: s.Active}
+}
+
+// spend counts what a request took.
+func (s *Session) spend(e event.Envelope) {
+	s.Cost = s.Cost.Add(e.Cost())
+	took := belay.Usage{}
+	switch p := e.Data.(type) {
+	case event.ModelCompleted:
+		took = p.Usage
+	case event.CostRecorded:
+		if p.Failed || e.IDs.Call != "" || !p.Usage.Reported { // else it is what the answer said
+			took = p.Usage
+		}
+	}
+	s.Tokens = belay.Amounts{Tokens: s.Tokens}.Add(belay.Amounts{Tokens: took.Total()}).Tokens
 }
 
 func (s *Session) settings(b belay.Settings) {

@@ -16,6 +16,7 @@ func (s *Session) applyThread(e event.Envelope) {
 	}
 	th := s.thread(belay.ThreadID(e.Stream.ID()))
 	s.tick(th, e)
+	s.spend(e)
 	s.Programs.add(e.Data)
 	th.Programs.add(e.Data)
 	bounded(&s.Programs, &th.Programs, e.Data)
@@ -48,6 +49,13 @@ func (s *Session) applyThread(e event.Envelope) {
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			th.Flying = nil
+		}
+		if p.Status == WaitingResource && th.Turn != nil {
+			th.Turn.Status = WaitingResource
+		}
+	case event.LimitChanged:
+		if (p.Op == event.LimitGranted || p.Op == event.LimitRefused) && th.Turn != nil && th.Turn.Status == WaitingResource {
+			th.Turn.Status = Running
 		}
 	}
 	s.applyStep(th, e)

@@ -12,6 +12,8 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -22,6 +24,7 @@ type RespondAction struct {
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
 	Allowance
 	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
+	Budget  string       `json:"budget,omitempty" jsonschema:"with allow, of kind budget: another raise than the proposed one, such as +5usd"`
 	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
 	Clear   bool         `json:"clearTaint,omitempty" jsonschema:"with allow: the untrusted content of the conversation was reviewed; clears the taint"`
 }
@@ -109,6 +112,9 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 		if kind != "" && open.Kind != kind {
 			return nil, input.At("actionId", belay.Errorf(belay.CodeBadState, "it is a %s, not a %s", open.Kind, kind).WithHint("respond_action answers it"))
 		}
+		if err := mayAnswer(r, open); err != nil {
+			return nil, err
+		}
 		if in.Version != "" && in.Version != open.Version { // the refusal shows it as it is
 			if err := r.ShowWhole(ctx, open); err != nil {
 				return nil, err
@@ -121,6 +127,10 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 	if !in.Until.IsZero() && !in.Until.After(r.Now()) {
 		return nil, input.At("until", belay.Errorf(belay.CodeBadCommand, "%s has passed", in.Until.UTC().Format(time.RFC3339)).WithHint("name a time to come"))
 	}
+	raise, err := in.raise()
+	if err != nil {
+		return nil, err
+	}
 	var other *app.OtherWriter
 	if in.Decision == "allow" {
 		if other, err = otherWriter(ctx, r, at.Stream, in.Action); err != nil {
@@ -128,7 +138,7 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 		}
 	}
 	told, err := r.Send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
-		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed()})
+		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed(), Budget: raise})
 	if err == nil {
 		told.Action, told.Writer = in.Action, other
 		return app.With(told, nil, at.Thread, at.Turn)
@@ -149,6 +159,8 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 // blame adds the field that the thread refused.
 func (in *RespondAction) blame(r *app.Call, err error) error {
 	switch {
+	case in.Budget != "":
+		return input.At("budget", r.Hinted(err, "leave it out, or raise what the question is about"))
 	case in.Scope == "prefix" && in.Decision == "allow":
 		return input.At("prefix", r.Hinted(err, "GET /v1/actions shows the call; its first words, or its folder, can be a prefix"))
 	case in.Allowance != (Allowance{}):
@@ -182,6 +194,31 @@ func (in *RespondAction) check() error {
 		return input.At("scope", belay.Errorf(belay.CodeBadCommand, "a call that was changed is allowed once").WithHint("leave the scope out, or the args"))
 	}
 	return nil
+}
+
+// raise is by how much a budget is raised; nothing: by what is proposed.
+func (in *RespondAction) raise() (belay.Amounts, error) {
+	if in.Budget == "" {
+		return belay.Amounts{}, nil
+	}
+	l, err := budget.Parse(in.Budget)
+	if err == nil && !l.Raise {
+		err = belay.Errorf(belay.CodeUsage, "%q is a limit, and the question is about a raise", input.Shown(in.Budget)).WithHint("+%s", l)
+	}
+	return l.Amounts, input.At("budget", err)
+}
+
+// mayAnswer refuses callers whose role isn't for the kind of question: who gives work
+// decides what it may cost, who answers for what agents do decides the rest.
+func mayAnswer(r *app.Call, open *app.Action) error {
+	need, who := auth.Answer, auth.Approver
+	if open.Budget != nil {
+		need, who = auth.Work, auth.Operator
+	}
+	if r.By.May(need) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeForbidden, "a token of role %s may not answer a question of kind %s", r.By.Role, open.Kind).At(string(open.ID)).WithHint("a token of role owner or %s may", who)
 }
 
 // Change makes the call run with other arguments: a JSON object.

@@ -14,7 +14,7 @@ import (
 // Commands are the rows of this feature.
 func Commands() []app.Command {
 	return []app.Command{
-		app.Define("respond_action", auth.Answer, true, "Answer what an agent asks: allow, deny, or answer.", Respond),
+		app.Define("respond_action", auth.Reply, true, "Answer what an agent asks: allow, deny, or answer. A question about a budget is an operator's to answer, all others are an approver's.", Respond),
 		app.Define("resolve_permission", auth.Answer, true, "Answer a question of the gate: allow or deny.", resolvePermission),
 		app.DefineLook("list_grants", auth.Read, "List what people allowed in a session and that counts yet.", listGrants),
 		app.Define("revoke_grant", auth.Answer, true, "Take back what a person allowed; it counts from the next call that is judged.", Revoke),

@@ -20,6 +20,7 @@ func Commands() []app.Command {
 		app.Define("rollback_thread", auth.Work, true, "Take a session back to the end of a turn: its conversation and its files.", rollbackThread),
 		app.Define("undo_turns", auth.Work, true, "Take back what the last turns did to files; the conversation stays.", undoTurns),
 		app.Define("delete_session", auth.Own, true, "Delete a session with its facts, its content and its worktree, for good.", Delete),
+		app.Define("set_budget", auth.Work, true, "Change what a session may spend: a limit, or a raise of one.", ChangeBudget),
 		app.Define("label_session", auth.Work, true, "Change a session's title and tags, or put it into the archive.", Label),
 	}
 }
@@ -29,5 +30,6 @@ func Reads() []app.Read {
 	return []app.Read{
 		app.SessionModel("tool_inventory_snapshot", "the workspace's rules", "The tools that a session's next turn has.", toolInventory),
 		app.DefineRead(app.Read{Name: "getRun", Path: "/v1/runs/{id}", Tag: "runs", Doc: "Show a run: how far it is, and how it ended.", ID: "The run."}, getRun),
+		app.DefineRead(app.Read{Name: "getSessionBudget", Path: "/v1/sessions/{id}/budget", Tag: "sessions", Doc: "Show what a session may spend, and what it has spent.", ID: "The session."}, sessionBudget),
 	}
 }

@@ -102,8 +102,11 @@ func resumeThread(ctx context.Context, r *app.Call, in *ResumeThread) (*app.Resu
 	if err != nil {
 		return nil, input.At("settings", err)
 	}
-	update := r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), in.Session, in.Session.Stream(), belay.UpdateSession{Settings: settings})
-	if err := r.Store.Enqueue(ctx, update); err != nil {
+	update, err := r.Update(ctx, s, settings)
+	if err != nil {
+		return nil, input.At("settings.budget", err)
+	}
+	if err := r.Store.Enqueue(ctx, r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), in.Session, in.Session.Stream(), update)); err != nil {
 		return nil, err
 	}
 	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.ResumeThread{Rules: rules, Limits: &settings.Limits})

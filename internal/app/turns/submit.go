@@ -185,7 +185,11 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	case s.state.Session == "":
 		add("create", belay.CreateSession{Workspace: ws, Title: s.title(), Settings: settings})
 	case changed:
-		add("update", belay.UpdateSession{Settings: settings})
+		update, err := s.Update(ctx, s.state, settings)
+		if err != nil {
+			return nil, input.At("settings.budget", err)
+		}
+		add("update", update)
 	}
 	if s.state.Session != "" && s.in.Title != "" {
 		add("label", belay.LabelSession{Title: s.title()}) // what it is called already changes nothing

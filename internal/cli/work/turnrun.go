@@ -232,7 +232,11 @@ func (w *turnRun) update(ctx context.Context, s *app.SessionState, c config.Sett
 	if same(s.Settings, c.Settings) {
 		return nil
 	}
-	return w.Store.Enqueue(ctx, w.a.Order(w.session, w.session.Stream(), belay.UpdateSession{Settings: c.Settings}))
+	update, err := w.Update(ctx, s, c.Settings)
+	if err != nil {
+		return err
+	}
+	return w.Store.Enqueue(ctx, w.a.Order(w.session, w.session.Stream(), update))
 }
 
 func same(a, b belay.Settings) bool {

@@ -6,35 +6,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/core/grant"
 )
-
-// ledger is the session's budget: its limit, what was spent of it, and what its
-// threads have of the rest or ask for. Always: limit = spent + granted + left.
-type ledger struct {
-	Limit  belay.Amounts `json:"limit,omitzero"` // a kind without one isn't limited; none: there is no budget
-	Spent  belay.Amounts `json:"spent,omitzero"`
-	Grants grant.Book    `json:"grants,omitempty"`
-}
-
-// Left is what no thread has. A kind is negative when a provider took more than
-// a request could cost as far as its price was known, or when the limit was lowered.
-func (l *ledger) Left() belay.Amounts {
-	left := l.Limit.Sub(l.Spent)
-	for _, g := range l.Grants {
-		left = left.Sub(g.Amount)
-	}
-	return left.Only(l.Limit)
-}
-
-// limited reports whether there is a budget.
-func (l *ledger) limited() bool { return l.Limit != belay.Amounts{} }
-
-// only reports whether no other thread has a part of the budget or asks for one.
-func (l *ledger) only(thread belay.ThreadID) bool {
-	return !slices.ContainsFunc(l.Grants, func(g grant.Grant) bool { return g.Thread != thread })
-}
 
 // ask takes what a thread asks for into the books.
 func (s *State) ask(c belay.AskGrants) []core.Fact {
@@ -64,12 +37,12 @@ func (s *State) takeBack(c belay.ReturnGrant) (facts []core.Fact) {
 // advance is the part of the budget that goes to a thread with its work: all that
 // is left while it is the only one.
 func (s *State) advance(thread belay.ThreadID, n int) (fact []core.Fact, with *belay.BudgetGrant) {
-	if !s.Budget.limited() {
+	if !s.Budget.Limited() {
 		return nil, nil
 	}
 	with = &belay.BudgetGrant{Limit: s.Budget.Limit}
 	amount := s.Budget.Left().Max(belay.Amounts{})
-	if amount == (belay.Amounts{}) || !s.Budget.only(thread) {
+	if amount == (belay.Amounts{}) || !s.Budget.Only(thread) {
 		return nil, with
 	}
 	with.ID, with.Amount = belay.DeriveID("grant", s.Stream, s.Seq+1+int64(n), 0), amount
@@ -81,21 +54,11 @@ func (s *State) setBudget(c belay.SetBudget, by string) ([]core.Fact, []core.Sen
 	if s.Session == "" {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
 	}
-	limit, spent := s.Budget.Limit, s.Budget.Spent
-	if !s.Budget.limited() {
-		spent = c.Spent
+	limit, before, err := s.Budget.Set(c)
+	if err != nil || limit == s.Budget.Limit {
+		return nil, nil, err
 	}
-	if limit = (budget.Limit{Amounts: c.Budget, Raise: c.Raise}).Over(limit); limit == s.Budget.Limit {
-		return nil, nil, nil
-	}
-	if kind := limit.Short(spent.Only(limit)); kind != "" {
-		return nil, nil, belay.Errorf(belay.CodeBadCommand, "the session has spent more than that already").At(string(kind)).WithHint("belay budget show %s says what it has spent", s.Session)
-	}
-	fact := event.LimitChanged{Op: event.LimitSet, Limit: limit, By: by}
-	if !s.Budget.limited() {
-		fact.Spent = spent
-	}
-	return []core.Fact{s.limitFact(fact)}, s.tellLimit(limit), nil
+	return []core.Fact{s.limitFact(event.LimitChanged{Op: event.LimitSet, Limit: limit, Spent: before, By: by})}, s.tellLimit(limit), nil
 }
 
 // tellLimit are the sends that make the threads ask before they spend.
@@ -111,35 +74,6 @@ func (s *State) limitFact(p event.LimitChanged) core.Fact {
 	return core.Fact{IDs: s.ids(), Data: p}
 }
 
-// applyLimit folds a step of the budget.
-func (s *State) applyLimit(p event.LimitChanged) {
-	l := &s.Budget
-	g := grant.Grant{ID: p.GrantID, Thread: p.Thread, Least: p.Least, Most: p.Amount, Amount: p.Amount, Priority: p.Priority}
-	switch p.Op {
-	case event.LimitSet:
-		l.Limit, l.Spent = p.Limit, l.Spent.Add(p.Spent)
-		s.Settings.Budget = p.Limit
-	case event.LimitAsked:
-		g.Amount = belay.Amounts{}
-		l.Grants.Ask(g)
-	case event.LimitGranted:
-		l.Grants.Give(g)
-	case event.LimitRefused:
-		if have := l.Grants.Find(p.Thread, p.GrantID); have != nil {
-			have.Refused = true
-		}
-	case event.LimitRecalled:
-		for i := range l.Grants {
-			if g := &l.Grants[i]; g.Thread == p.Thread && g.Given {
-				g.Recalled = true
-			}
-		}
-	case event.LimitReturned:
-		l.Spent = l.Spent.Add(p.Spent)
-		l.Grants.Close(p.Thread, p.Closed, p.GrantID, p.Kept)
-	}
-}
-
 // grantBudget answers threads that ask for a part of the budget, in the order of
 // their priority and then of their requests, which none overtakes. A thread that is
 // alone gets all. What is short is recalled from the others; when none of them has
@@ -150,14 +84,14 @@ func (s *State) grantBudget(rd *core.Ready) {
 	if left.Short(belay.Amounts{}) != "" {
 		s.recall(rd, "")
 	}
-	for _, g := range l.waiting() {
+	for _, g := range l.Waiting() {
 		most := g.Most
-		if l.only(g.Thread) {
+		if l.Only(g.Thread) {
 			most = left
 		}
 		amount := left.Min(most).Only(l.Limit)
 		switch {
-		case !l.limited() || amount.Short(g.Least.Only(l.Limit)) == "":
+		case !l.Limited() || amount.Short(g.Least.Only(l.Limit)) == "":
 			left = left.Sub(amount)
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.Thread, GrantID: g.ID, Amount: amount}))
 			s.give(rd, g.Thread, belay.BudgetGrant{ID: g.ID, Limit: l.Limit, Amount: amount})
@@ -176,14 +110,6 @@ func (s *State) grantBudget(rd *core.Ready) {
 
 func (s *State) give(rd *core.Ready, thread belay.ThreadID, b belay.BudgetGrant) {
 	rd.Sends = append(rd.Sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &b}})
-}
-
-// waiting are the requests that weren't answered with a grant, the most urgent
-// first.
-func (l *ledger) waiting() []grant.Grant {
-	all := slices.DeleteFunc(slices.Clone(l.Grants), func(g grant.Grant) bool { return g.Given })
-	slices.SortStableFunc(all, func(a, b grant.Grant) int { return b.Priority - a.Priority })
-	return all
 }
 
 // recall asks the threads but one for what they don't need now, once for each

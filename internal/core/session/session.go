@@ -41,7 +41,7 @@ type State struct {
 
 	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that reported
 
-	Budget ledger `json:"budget,omitzero"`
+	Budget grant.Ledger `json:"budget,omitzero"`
 
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
@@ -220,7 +220,9 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.SessionUpdated:
 		s.updated(p)
 	case event.LimitChanged:
-		s.applyLimit(p)
+		if s.Budget.Apply(p); p.Op == event.LimitSet {
+			s.Settings.Budget = p.Limit
+		}
 	case event.PolicyChanged:
 		switch {
 		case p.Kind == "grant" && p.Op == "granted":

@@ -191,8 +191,8 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	if err != nil {
 		return err
 	}
-	if c.Budget != (belay.Amounts{}) && (ask.Kind != askBudget || c.Decision != "allow") {
-		return belay.Errorf(belay.CodeBadCommand, "%s isn't about a budget", c.Action).WithHint("%s", howToAnswer(ask))
+	if err := ask.raises(c); err != nil {
+		return err
 	}
 	h.resolve(ask, runs, c.Decision, h.order.Principal, scope, c.Message, cleared...)
 	if ask.Kind == askBudget && c.Decision == "allow" {
@@ -207,6 +207,19 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 		h.covers(call)
 	}
 	return err
+}
+
+// raises refuses a raise that isn't one of the budget that the question is about.
+func (a *Ask) raises(c belay.RespondAction) error {
+	switch by := c.Budget; {
+	case by == belay.Amounts{}:
+		return nil
+	case a.Kind != askBudget || c.Decision != "allow":
+		return belay.Errorf(belay.CodeBadCommand, "%s isn't about a budget", c.Action).WithHint("%s", howToAnswer(a))
+	case *by.Of(a.Budget.Kind) <= 0 || by.Only(a.Budget.Limit) != by || by.Short(belay.Amounts{}) != "":
+		return belay.Errorf(belay.CodeBadCommand, "%s is no raise of %s, of which there isn't enough of %s", by, a.Budget.Kind, a.Budget.Limit).WithHint("belay approve %s --budget +%s", c.Action, a.Budget.Raise)
+	}
+	return nil
 }
 
 // covers answers the other open questions that a grant for the session covers.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/grant"
 )
 
 // Bounds of the window. What is older is counted.
@@ -85,7 +86,10 @@ type Routing struct {
 	Usage belay.Usage `json:"usage"`
 	Cost  CostState   `json:"costState"`
 	Quota State       `json:"quotaState"`
-	Limit *RateLimit  `json:"rateLimitState,omitempty"` // the last one that a provider told of
+
+	Budget grant.Ledger  `json:"budgetState,omitzero"`     // what is granted is spent meanwhile
+	Left   belay.Amounts `json:"budgetLeft,omitzero"`      // that no thread has
+	Limit  *RateLimit    `json:"rateLimitState,omitempty"` // the last one that a provider told of
 }
 
 // Profile is what a task wants of a model.
@@ -197,6 +201,9 @@ func (f *Fold) session(e event.Envelope) {
 		if p.Settings != nil {
 			f.settings(*p.Settings)
 		}
+	case event.LimitChanged:
+		s.Routing.Budget.Apply(p)
+		s.Routing.Left = s.Routing.Budget.Left()
 	}
 }
 

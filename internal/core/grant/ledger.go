@@ -1,0 +1,93 @@
+package grant
+
+import (
+	"slices"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/budget"
+)
+
+// Ledger is a session's budget: its limit, what was spent of it, and what its
+// threads have of the rest or ask for. Always: limit = spent + granted + left.
+type Ledger struct {
+	Limit  belay.Amounts `json:"limit,omitzero"` // a kind without one isn't limited; none: there is no budget
+	Spent  belay.Amounts `json:"spent,omitzero"` // as far as threads have told
+	Grants Book          `json:"grants,omitempty"`
+}
+
+// Left is what no thread has. A kind is negative when a provider took more than
+// a request could cost as far as its price was known, or when the limit was lowered.
+func (l *Ledger) Left() belay.Amounts {
+	left := l.Limit.Sub(l.Spent)
+	for _, g := range l.Grants {
+		left = left.Sub(g.Amount)
+	}
+	return left.Only(l.Limit)
+}
+
+// Limited reports whether there is a budget.
+func (l *Ledger) Limited() bool { return l.Limit != belay.Amounts{} }
+
+// Only reports whether no other thread has a part of the budget or asks for one.
+func (l *Ledger) Only(thread belay.ThreadID) bool {
+	return !slices.ContainsFunc(l.Grants, func(g Grant) bool { return g.Thread != thread })
+}
+
+// Waiting are the requests that weren't answered with a grant, the most urgent
+// first.
+func (l *Ledger) Waiting() []Grant {
+	all := slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant) bool { return g.Given })
+	slices.SortStableFunc(all, func(a, b Grant) int { return b.Priority - a.Priority })
+	return all
+}
+
+// Set is the limit that a command sets, and what was spent before there was one. It
+// refuses a limit below what was spent, and a raise of what isn't limited.
+func (l *Ledger) Set(c belay.SetBudget) (limit, before belay.Amounts, err error) {
+	spent := l.Spent
+	if !l.Limited() {
+		before, spent = c.Spent, c.Spent
+	}
+	if kind := c.Budget.Only(l.Limit).Short(c.Budget); c.Raise && kind != "" {
+		return limit, before, belay.Errorf(belay.CodeBadState, "there is no limit to raise").At(string(kind)).WithHint("name the limit: %s", c.Budget)
+	}
+	limit = (budget.Limit{Amounts: c.Budget, Raise: c.Raise}).Over(l.Limit)
+	if kind := limit.Short(spent.Only(c.Budget)); kind != "" && limit != l.Limit {
+		return limit, before, belay.Errorf(belay.CodeBadCommand, "%s is less than what was spent, %s", limit.Only(one(kind)), spent.Only(one(kind))).At(string(kind)).WithHint("name a higher limit, or none of this kind")
+	}
+	return limit, before, nil
+}
+
+// one is an amount of one kind.
+func one(k belay.BudgetKind) (a belay.Amounts) {
+	*a.Of(k) = 1
+	return a
+}
+
+// Apply folds a step of the budget that the session's stream has.
+func (l *Ledger) Apply(p event.LimitChanged) {
+	g := Grant{ID: p.GrantID, Thread: p.Thread, Least: p.Least, Most: p.Amount, Amount: p.Amount, Priority: p.Priority}
+	switch p.Op {
+	case event.LimitSet:
+		l.Limit, l.Spent = p.Limit, l.Spent.Add(p.Spent)
+	case event.LimitAsked:
+		g.Amount = belay.Amounts{}
+		l.Grants.Ask(g)
+	case event.LimitGranted:
+		l.Grants.Give(g)
+	case event.LimitRefused:
+		if have := l.Grants.Find(p.Thread, p.GrantID); have != nil {
+			have.Refused = true
+		}
+	case event.LimitRecalled:
+		for i := range l.Grants {
+			if g := &l.Grants[i]; g.Thread == p.Thread && g.Given {
+				g.Recalled = true
+			}
+		}
+	case event.LimitReturned:
+		l.Spent = l.Spent.Add(p.Spent)
+		l.Grants.Close(p.Thread, p.Closed, p.GrantID, p.Kept)
+	}
+}
