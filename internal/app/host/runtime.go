@@ -4,11 +4,15 @@ import (
 	"context"
 	_ "embed"
 	"errors"
+	"slices"
+	"strings"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
@@ -118,6 +122,9 @@ func (h *Host) files() *config.Workspace {
 
 // KeepRules completes a draft and keeps it as content of the runtime's store.
 func (h *Host) KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error) {
+	if err := priced(c.Settings, d.Rules.Routes); err != nil {
+		return belay.Ref{}, err
+	}
 	if d.Under.Raw != nil {
 		if _, err := h.opened.Put(ctx, d.Under.Raw, "application/json"); err != nil {
 			return belay.Ref{}, err
@@ -143,6 +150,7 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: p.Tools.Choose(c.Tools), System: SystemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
 		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings)}
+	rules.Profile.Priced = limitsMoney(c.Settings)
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)
 	}
@@ -151,6 +159,20 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
 	}
 	return app.Draft{Rules: rules, Under: under, Place: p}, nil
+}
+
+// limitsMoney reports whether what turns under some settings cost is limited.
+func limitsMoney(s belay.Settings) bool {
+	return s.Provider != config.Direct && (s.Budget.MicroUSD > 0 || s.Limits.MicroUSD > 0)
+}
+
+// priced refuses settings that limit money where the price of no model is known.
+func priced(s belay.Settings, routes []core.Candidate) error {
+	if !limitsMoney(s) || slices.ContainsFunc(routes, func(c core.Candidate) bool { return c.Prices != nil }) {
+		return nil
+	}
+	return belay.Errorf(belay.CodeNoPrice, "money is limited, and nothing says what %s costs", strings.TrimSuffix(s.Provider+"/"+s.Model, "/")).
+		WithHint("write its prices into models.yaml (docs/models.md), or limit tokens instead: --budget 500ktok, --max-tokens 500ktok")
 }
 
 // askOutput tells the model of the output that the turn asks for: not every
