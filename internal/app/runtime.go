@@ -186,6 +186,7 @@ func StateOf(ctx context.Context, st store.Store, id belay.SessionID) (*session.
 		switch c := o.Command.(type) {
 		case belay.CreateSession:
 			s.Session, s.Workspace, s.Title, s.Settings = id, c.Workspace, c.Title, c.Settings
+			s.Budget.Limit = c.Settings.Budget
 			if c.Thread != "" {
 				s.Threads = append(s.Threads, c.Thread)
 			}

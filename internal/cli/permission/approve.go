@@ -27,6 +27,8 @@ type ApproveCmd struct {
 	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
 	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says, such as 2h."`
 
+	Budget string `placeholder:"+AMOUNT" help:"Raise the budget by this, rather than by what is proposed, such as +5usd."`
+
 	Args    string `placeholder:"JSON" xor:"change" help:"Run the call with these arguments in place of the model's: all of them, as one JSON object."`
 	Edit    bool   `xor:"change" help:"Change the arguments in $VISUAL or $EDITOR first."`
 	Version string `placeholder:"VERSION" help:"Only if the request is still the one that was shown with this version."`
@@ -36,7 +38,7 @@ type ApproveCmd struct {
 
 // Run implements command.Command.
 func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version}
+	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version, Budget: c.Budget}
 	if c.Args != "" {
 		args, err := term.ParseArgs([]byte(c.Args))
 		if err != nil {

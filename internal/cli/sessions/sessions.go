@@ -52,12 +52,12 @@ func (c *ListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if len(all) == 0 {
 		return noSessions(&a.Env, c.All)
 	}
-	heads := "SESSION\tSTATUS\tCHANGED\tTITLE"
+	heads := "SESSION\tSTATUS\tCHANGED\tSPENT\tTITLE"
 	if c.All {
 		heads += "\tWORKSPACE"
 	}
 	return term.PrintRows(&a.Env, all, "", heads, func(s view.Session) []any {
-		cells := []any{s.ID, term.StatusOf(s), term.Ago(a.Now().Sub(s.Updated)) + " ago", term.Short(s.Title, 60) + term.TagsOf(s)}
+		cells := []any{s.ID, term.StatusOf(s), term.Ago(a.Now().Sub(s.Updated)) + " ago", term.SpentText(s), term.Short(s.Title, 60) + term.TagsOf(s)}
 		if c.All {
 			cells = append(cells, term.Line(s.Workspace))
 		}

@@ -1,12 +1,14 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
 	"unicode/utf16"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/view/story"
 )
@@ -120,6 +122,18 @@ func Money(c event.CostSum) string {
 		return "at least $" + Dollars(c.MicroUSD)
 	}
 	return "unknown"
+}
+
+// BudgetText is amounts by the kinds that a limit limits: 0.0123usd of 2usd, 0 of 300calls.
+func BudgetText(a, limit belay.Amounts) string {
+	var parts []string
+	for _, k := range belay.BudgetKinds() {
+		var one belay.Amounts
+		if *one.Of(k) = 1; *limit.Of(k) > 0 {
+			parts = append(parts, cmp.Or(a.Only(one).String(), "0")+" of "+limit.Only(one).String())
+		}
+	}
+	return strings.Join(parts, ", ")
 }
 
 // Dollars is an amount of millionths with at least two digits of cents.

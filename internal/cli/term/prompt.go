@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/view/story"
 )
 
@@ -84,6 +85,9 @@ func (u *Follower) prompt() {
 	case "continue":
 		u.live.println(Text(u.ask.seen.Text))
 		u.live.ask("go on? [y]es, [n]o: ")
+	case "budget":
+		u.live.println(Text(u.ask.seen.Text))
+		u.live.ask("raise it? [y]es, [n]o, or by another amount, such as +5usd: ")
 	default:
 		u.offer()
 	}
@@ -147,6 +151,13 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	case u.ask.seen.Kind == "question" && l != "":
 		c.Decision, c.Message = "answer", l
 	case u.ask.seen.Kind == "question":
+	case u.ask.seen.Kind == "budget" && strings.HasPrefix(word, "+"):
+		by, err := budget.Parse(word)
+		if err != nil {
+			u.live.println("not taken: " + Line(err.Error()))
+			break
+		}
+		c.Decision, c.Budget = "allow", by.Amounts
 	case word == "y" || word == "yes":
 		c.Decision = "allow"
 	case (word == "s" || word == "session") && u.ask.seen.Kind == "permission" && u.ask.args == nil:
@@ -174,7 +185,7 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 		u.live.println("not taken: " + Line(err.Error()))
 	}
 	switch belay.CodeOf(err) {
-	case belay.CodeConflict, belay.CodeBadArguments: // it still waits, as it is now
+	case belay.CodeConflict, belay.CodeBadArguments, belay.CodeBadCommand: // it still waits, as it is now
 		u.Asked(ctx, asked.seen.ID, asked.fact)
 	}
 }

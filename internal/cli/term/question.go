@@ -11,7 +11,7 @@ import (
 // the version that an answer is for.
 type Question struct {
 	ID      belay.ActionID
-	Kind    string   // permission, question, continue
+	Kind    string   // permission, question, continue, budget
 	Text    string   // as it was asked
 	Version string   // of the question
 	Tool    string   // of the call; empty of a question about no call
@@ -40,8 +40,11 @@ func (q *Question) Commands() []string {
 
 // AnswerCommands are the commands that answer a question, whatever it is now.
 func AnswerCommands(id belay.ActionID, kind string) []string {
-	if kind == "question" {
+	switch kind {
+	case "question":
 		return []string{"belay answer " + string(id) + " TEXT", "belay deny " + string(id)}
+	case "budget":
+		return []string{"belay approve " + string(id), "belay approve " + string(id) + " --budget +AMOUNT", "belay deny " + string(id)}
 	}
 	return []string{"belay approve " + string(id), "belay deny " + string(id)}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // renderer shows a running session: the text of answers as it streams, a line for
@@ -26,6 +27,7 @@ type renderer struct {
 	doing    string               // what runs, for the progress line
 	since    time.Time
 	usage    belay.Usage
+	cost     event.CostSum
 	calls    map[belay.CallID]string
 	streamed belay.StepID // whose text was shown as it came
 	open     bool         // the cursor is behind text
@@ -110,6 +112,9 @@ func (l *renderer) paint(now time.Time) {
 	if n := l.usage.Total(); n > 0 {
 		s += " · " + Count(n) + " tokens"
 	}
+	if l.cost.MicroUSD > 0 {
+		s += " · " + Money(l.cost)
+	}
 	l.write("\r\x1b[K" + Short(s, 78))
 	l.drawn = true
 }
@@ -152,6 +157,7 @@ func (l *renderer) thinks(s string) {
 
 // fact shows one fact, if it is one that a person follows.
 func (l *renderer) fact(ev event.Envelope) {
+	l.cost = l.cost.Add(ev.Cost())
 	switch p := ev.Data.(type) {
 	case event.ModelRequested:
 		l.requested(ev, p)
@@ -188,6 +194,9 @@ func (l *renderer) fact(ev event.Envelope) {
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			l.println("taken over; what was in flight is not any more")
+		}
+		if p.Status == view.WaitingResource {
+			l.start("waiting for budget", ev.Time)
 		}
 	case event.TurnCompleted, event.TurnFailed:
 		l.doing = ""

@@ -26,6 +26,7 @@ type Result struct {
 	Reason    string           `json:"reason,omitempty"`
 	Changed   []ChangedFile    `json:"changed,omitempty"`
 	Cost      *Cost            `json:"cost,omitempty"`
+	Budget    *Budget          `json:"budget,omitempty"`    // of the session
 	Published []view.Artifact  `json:"published,omitempty"` // belay sessions artifacts prints them
 	Call      *Called          `json:"call,omitempty"`      // of belay tool call
 	Stats     *event.TurnStats `json:"stats,omitempty"`
@@ -85,6 +86,12 @@ type Cost struct {
 	MicroUSD int64  `json:"microUsd,omitempty"` // millionths of a US dollar
 }
 
+// Budget is a session's budget, and what no thread has of it.
+type Budget struct {
+	Limit belay.Amounts `json:"limit"`
+	Left  belay.Amounts `json:"left"`
+}
+
 // CostOf is the cost of what a turn used; nil when no tokens were reported.
 func CostOf(s event.TurnStats) *Cost {
 	if !s.Usage.Reported {
@@ -101,6 +108,9 @@ func (r *Result) numbers() string {
 	}
 	if u := r.Stats.Usage; u.Reported {
 		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", Count(u.Input), Count(u.Output), Money(r.Stats.Cost))
+	}
+	if r.Budget != nil {
+		s += ", left " + BudgetText(r.Budget.Left, r.Budget.Limit)
 	}
 	var changed []string
 	for _, f := range r.Changed {

@@ -28,9 +28,22 @@ func StatusOf(s view.Session) string {
 		return "taken back"
 	case t.Status == view.Ended:
 		return string(t.Outcome)
+	case t.Status == view.WaitingResource:
+		return "waiting for budget"
 	default:
 		return t.Status
 	}
+}
+
+// SpentText is what a session has spent: of its budget, if it has one.
+func SpentText(s view.Session) string {
+	switch {
+	case s.Budget.Limited():
+		return BudgetText(s.Spent(), s.Budget.Limit)
+	case s.Counts.Steps == 0:
+		return "-"
+	}
+	return Money(s.Cost)
 }
 
 // PrintSession prints a session. Of a call that waits for an answer nothing is left
@@ -86,6 +99,7 @@ func showWork(e *Env, s view.Session) {
 		used = fmt.Sprintf("%s tokens read, %s written", Count(s.Usage.Input), Count(s.Usage.Output))
 	}
 	e.Row("used", "%s, %s, %s of active time, %s", Plural(s.Counts.Steps, "step"), Plural(s.Counts.Calls, "call"), s.Active.String(), used)
+	e.Row("spent", "%s", SpentText(s))
 	if p := s.Programs; p.Ended > 0 {
 		e.Row("programs", "%s", ProgramsUse(p))
 	}

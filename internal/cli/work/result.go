@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/cli/term"
 )
@@ -48,6 +49,9 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	}
 	r.Changed = term.CountLines(ctx, w.Store, e.Files)
 	r.Cost = term.CostOf(e.Stats)
+	if s, err := app.StateOf(ctx, w.Store, w.session); err == nil && s.Budget.Limited() {
+		r.Budget = &term.Budget{Limit: s.Budget.Limit, Left: s.Budget.Left()}
+	}
 	if w.single && e.Outcome == belay.Completed {
 		r.Call, r.Exit = e.Call, exitOf(e.Call)
 	}

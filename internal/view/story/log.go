@@ -55,6 +55,7 @@ type turn struct {
 	takeovers []*event.Envelope
 	updates   []*event.Envelope // thread.updated
 	routing   []*event.Envelope // how its model was chosen
+	budget    []*event.Envelope // limit.changed
 	steps     group[belay.StepID, step]
 	called    group[belay.CallID, call]
 	asks      group[belay.ActionID, ask] // about calls and about the turn itself
@@ -204,6 +205,8 @@ func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *t
 		t.updates = append(t.updates, e)
 	case event.RoutingDecided, event.RoutingSingleCandidate, event.RoutingNotPossible, event.RoutingFallbackApplied:
 		t.routing = append(t.routing, e)
+	case event.LimitChanged:
+		t.budget = append(t.budget, e)
 	case event.RunStatus:
 		if p.Status == "cancelling" {
 			t.stop = e

@@ -269,6 +269,8 @@ func (k *ask) why() Answer {
 		about = "The model asked a person"
 	case "continue":
 		about = "A person was asked whether the turn continues after three different failures"
+	case "budget":
+		about = "A person was asked to raise the budget"
 	}
 	a.head("%s: %s", about, askResult(k))
 	a.say("%s", quote(p.Prompt.Text))
@@ -299,6 +301,8 @@ func (k *ask) advise(a *Answer, p event.ActionRequired) {
 		switch {
 		case p.Stopped != nil:
 			a.next("gives exactly this call that boundary, for the whole session", "belay approve %s --session", k.id)
+		case p.Budget != nil:
+			a.next("raises it by another amount", "belay approve %s --budget +AMOUNT", k.id)
 		case p.Kind == "permission":
 			a.next("allows the tool for the whole session", "belay approve %s --session", k.id)
 		}
@@ -329,6 +333,8 @@ func askResult(k *ask) string {
 		return "nobody answered in time, so it counted as " + p.Decision + after + "."
 	case "turn":
 		return "it was taken back" + after + " because the turn ended."
+	case "budget":
+		return "it was taken back" + after + " because there was budget again."
 	case "rules":
 		return "it was taken back" + after + " because the session was resumed under other rules, which decide it."
 	}

@@ -118,6 +118,11 @@ func endingOf(code string) (ending, bool) {
 		"STEP_LIMIT":           {"The limit of steps was reached and the final step brought no completion.", limitReached("steps")},
 		"CALL_LIMIT":           {"The limit of tool calls was reached and the final step brought no completion.", limitReached("calls")},
 		"TIME_LIMIT":           {"The limit of active time was reached: what ran was stopped, and the final step brought no completion. Waiting for a person doesn't count.", limitReached("time")},
+		"COST_LIMIT":           {"There was no money left for another request, and the final step brought no completion.", budgetUp(belay.BudgetCost, "cost")},
+		"TOKEN_LIMIT":          {"There were no tokens left for another request, and the final step brought no completion.", budgetUp(belay.BudgetTokens, "tokens")},
+		"CALL_BUDGET":          {"The session's budget had no tool call left, and the final step brought no completion.", budgetUp(belay.BudgetCalls, "")},
+		"TIME_BUDGET":          {"The session's budget had no driven time left, and the final step brought no completion.", budgetUp(belay.BudgetTime, "")},
+		"NO_PRICE":             {"Money is limited, and the price of the model isn't known: what a request would cost can't be set aside.", noPrice},
 		"LOOP":                 {"One call came again and again with the same arguments and the same end while nothing changed in between, and the final step brought no completion.", looped},
 		"FAILURES":             {"Three different failures came in a row without one success, and the turn was not continued.", failures},
 		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
@@ -242,6 +247,49 @@ func raise(a *Answer, t *turn, of string) {
 		return
 	}
 	resume(a, t, "tries again with twice the "+of+"; 0 is no limit", "max-"+of, twice)
+}
+
+// budgetUp says which budget had no more of a kind, and how it is raised: by a flag of
+// the turn's limits, if there is one, or the session's budget.
+func budgetUp(kind belay.BudgetKind, flag string) func(a *Answer, t *turn) {
+	return func(a *Answer, t *turn) {
+		t.saySteps(a, "final", "final step")
+		var one, session belay.Amounts
+		*one.Of(kind) = 1
+		if p := as[event.TurnSubmitted](t.submitted); p.Budget != nil {
+			session = p.Budget.Limit
+		}
+		for _, e := range t.budget {
+			switch p := as[event.LimitChanged](e); p.Op {
+			case event.LimitSet:
+				session = p.Limit
+			case event.LimitRefused:
+				a.say("The session had %s left that no thread had.", cmp.Or(p.Amount.Only(one).String(), "nothing"))
+				a.stands(e)
+			}
+		}
+		for _, k := range t.asks.list {
+			if as[event.ActionRequired](k.required).Budget != nil {
+				a.say("A person was asked to raise it: %s", askResult(k))
+				a.stands(k.required, k.resolved)
+			}
+		}
+		l := t.limits()
+		if own := (belay.Amounts{MicroUSD: l.MicroUSD, Tokens: l.Tokens}).Only(one); own != (belay.Amounts{}) {
+			a.say("The limit of the turn was %s.", own)
+			resume(a, t, "tries again with twice the limit of the turn; 0 is no limit", "max-"+flag, own.Add(own))
+		}
+		if session = session.Only(one); session != (belay.Amounts{}) {
+			a.say("The budget of the session was %s.", session)
+			a.next("raises the session's budget", "belay budget set %s +%s", t.ids.Session, session)
+			resume(a, t, "tries again after that", "")
+		}
+	}
+}
+
+func noPrice(a *Answer, t *turn) {
+	a.next("shows which models have prices; docs/models.md says how to add one", "belay models list")
+	resume(a, t, "tries again with a model whose price is known", "model", "NAME")
 }
 
 func looped(a *Answer, t *turn) {
