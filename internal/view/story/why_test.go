@@ -227,6 +227,41 @@ var logs = []struct {
 		}
 		return l.ask("final", "loop").say("hm").ends(belay.NoCompletion, "LOOP", "read was called 5 times with the same arguments although it fails with NOT_FOUND")
 	}},
+	{"cost_limit", " act_1", func() *log {
+		l := newLog().turn(1, required).read(1, "a", "x")
+		limit := belay.Amounts{MicroUSD: 50_000, Calls: 300}
+		l.thread(l.ids, event.LimitChanged{Op: event.LimitSet, Scope: "thread", Limit: limit})
+		l.thread(l.ids, event.LimitChanged{Op: event.LimitRefused, Scope: "thread", GrantID: "g", Amount: belay.Amounts{MicroUSD: 700}})
+		const text = "the budget of the session (0.05usd,300calls) has no money left for a request. Raise it by 0.04usd?"
+		ids := l.ids
+		l.acts++
+		ids.Action = "act_1"
+		l.thread(ids, event.ActionRequired{Kind: "budget", Prompt: belay.Content{Text: text}, Decisions: []string{"allow", "deny"}, Default: "deny", Until: l.now.Add(24 * time.Hour),
+			Budget: &event.BudgetAsked{Scope: "session", Kind: belay.BudgetCost, Limit: limit, Raise: belay.Amounts{MicroUSD: 40_000}}})
+		l.after(time.Hour).answer(0, "deny", "user:ann", "", "it is enough").ask("final", "cost")
+		l.thread(l.ids, event.CostEstimated{Cost: event.Cost{Amount: 900, Currency: "USD", Provider: "b", Model: "y", Usage: belay.Usage{Input: 100, Output: 400}}})
+		l.say("not yet")
+		l.thread(l.ids, event.CostRecorded{Cost: event.Cost{Amount: 1000, Currency: "USD", Provider: "b", Model: "y"}, Source: "computed", Over: 100})
+		return l.ends(belay.OverBudget, "COST_LIMIT", "the budget has no money left for more")
+	}},
+	{"token_limit", "", func() *log {
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.ThreadUpdated{Limits: &belay.Limits{Tokens: 9000}, Reason: "resumed with other settings"})
+		return l.ask("final", "tokens").say("hm").ends(belay.OverBudget, "TOKEN_LIMIT", "the budget has no tokens left for more")
+	}},
+	{"call_budget", "", func() *log {
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.LimitChanged{Op: event.LimitSet, Scope: "thread", Limit: belay.Amounts{Calls: 3}})
+		return l.ask("final", "call_budget").say("hm").ends(belay.OverBudget, "CALL_BUDGET", "the budget has no tool calls left for more")
+	}},
+	{"time_budget", "", func() *log {
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.LimitChanged{Op: event.LimitSet, Scope: "thread", Limit: belay.Amounts{Time: belay.Duration(time.Hour)}})
+		return l.ask("final", "time_budget").say("hm").ends(belay.OverBudget, "TIME_BUDGET", "the budget has no driven time left for more")
+	}},
+	{"no_price", "", func() *log {
+		return newLog().turn(1, required).ends(belay.OverBudget, "NO_PRICE", "the price of b/y isn't known, and the turn's money is limited")
+	}},
 	{"other_rules", "act_1 turn_1", func() *log {
 		l := asked().after(time.Minute)
 		more := belay.Limits{Steps: 7}
