@@ -104,7 +104,7 @@ var settings = []Setting{
 		take:  func(p *parser, v given) { p.out.Limits.MicroUSD = p.amount(v, belay.BudgetCost, "2usd") },
 		show:  func(s *Settings) string { return cmp.Or(belay.Amounts{MicroUSD: s.Limits.MicroUSD}.String(), "0") },
 		least: least},
-	{Name: "max-tokens", JSON: "maxTokens", Value: "N", Help: "Tokens that a turn may read and write, such as 500ktok; 0 is no limit (default none).",
+	{Name: "max-tokens", JSON: "maxTokens", Value: "TOKENS", Help: "Tokens that a turn may read and write, such as 500ktok; 0 is no limit (default none).",
 		take:  func(p *parser, v given) { p.out.Limits.Tokens = p.amount(v, belay.BudgetTokens, "500ktok") },
 		show:  func(s *Settings) string { return cmp.Or(belay.Amounts{Tokens: s.Limits.Tokens}.String(), "0") },
 		least: least},

@@ -104,21 +104,17 @@ func sessionBudget(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (
 	if err != nil {
 		return nil, input.At("path id", err)
 	}
-	out, err := Budget(ctx, c.Runtime, s)
-	if out != nil {
-		out.Fresh = f
-	}
-	return out, err
+	return Budget(ctx, c.Runtime, f, s)
 }
 
 // Budget is what a session may spend, and what it has spent.
-func Budget(ctx context.Context, r *app.Runtime, s *app.SessionState) (*BudgetShown, error) {
+func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionState) (*BudgetShown, error) {
 	row, err := r.Row(ctx, s.Session)
 	if err != nil {
 		return nil, err
 	}
 	l := s.Budget
-	out := &BudgetShown{Session: s.Session, Limited: l.Limited(), Kinds: []KindShown{}, Threads: []ThreadShare{}}
+	out := &BudgetShown{Fresh: f, Session: s.Session, Limited: l.Limited(), Kinds: []KindShown{}, Threads: []ThreadShare{}}
 	spent, left, all := l.Spent, l.Left(), row.Spent()
 	if out.Threads, err = shares(ctx, r, l.Grants); err != nil {
 		return nil, err

@@ -32,7 +32,12 @@ func (c *budgetShowCmd) Read(ctx context.Context, a *command.Program, st store.S
 	if err != nil {
 		return 0, err
 	}
-	b, err := sessions.Budget(ctx, a.Reader(st), s)
+	r := a.Reader(st)
+	f, err := r.Fresh(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	b, err := sessions.Budget(ctx, r, f, s)
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +67,7 @@ func amountOf(k sessions.KindShown, n *int64, none string) string {
 	}
 	var a belay.Amounts
 	if *a.Of(k.Kind) = *n; k.Kind == belay.BudgetTime {
-		a.Time *= belay.Duration(time.Millisecond)
+		a.Time = belay.Duration((time.Duration(*n) * time.Millisecond).Round(time.Second))
 	}
 	if a == (belay.Amounts{}) {
 		return "0"

@@ -127,6 +127,7 @@ func Money(c event.CostSum) string {
 // BudgetText is amounts by the kinds that a limit limits: 0.0123usd of 2usd, 0 of 300calls.
 func BudgetText(a, limit belay.Amounts) string {
 	var parts []string
+	a.Time = belay.Duration(time.Duration(a.Time).Round(time.Second))
 	for _, k := range belay.BudgetKinds() {
 		var one belay.Amounts
 		if *one.Of(k) = 1; *limit.Of(k) > 0 {
@@ -134,6 +135,16 @@ func BudgetText(a, limit belay.Amounts) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+// budgetShare is how much of a budget was spent of the kind of which most was, in percent.
+func budgetShare(spent, limit belay.Amounts) (most float64) {
+	for _, k := range belay.BudgetKinds() {
+		if of := *limit.Of(k); of > 0 {
+			most = max(most, 100*float64(*spent.Of(k))/float64(of))
+		}
+	}
+	return most
 }
 
 // Dollars is an amount of millionths with at least two digits of cents.

@@ -35,15 +35,16 @@ func StatusOf(s view.Session) string {
 	}
 }
 
-// SpentText is what a session has spent: of its budget, if it has one.
+// SpentText is what a session has spent in a list: money, and the share of its budget.
 func SpentText(s view.Session) string {
-	switch {
-	case s.Budget.Limited():
-		return BudgetText(s.Spent(), s.Budget.Limit)
-	case s.Counts.Steps == 0:
-		return "-"
+	text := "-"
+	if s.Counts.Steps > 0 {
+		text = Money(s.Cost)
 	}
-	return Money(s.Cost)
+	if s.Budget.Limited() {
+		text += fmt.Sprintf(", %.0f %% of its budget", budgetShare(s.Spent(), s.Budget.Limit))
+	}
+	return text
 }
 
 // PrintSession prints a session. Of a call that waits for an answer nothing is left
@@ -99,7 +100,9 @@ func showWork(e *Env, s view.Session) {
 		used = fmt.Sprintf("%s tokens read, %s written", Count(s.Usage.Input), Count(s.Usage.Output))
 	}
 	e.Row("used", "%s, %s, %s of active time, %s", Plural(s.Counts.Steps, "step"), Plural(s.Counts.Calls, "call"), s.Active.String(), used)
-	e.Row("spent", "%s", SpentText(s))
+	if e.Row("cost", "%s", Money(s.Cost)); s.Budget.Limited() {
+		e.Row("budget", "spent %s", BudgetText(s.Spent(), s.Budget.Limit))
+	}
 	if p := s.Programs; p.Ended > 0 {
 		e.Row("programs", "%s", ProgramsUse(p))
 	}

@@ -68,6 +68,9 @@ func PrintStats(e *Env, s story.Stats) (int, error) {
 			return []any{Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
 				Millis(x.MS / int64(max(1, x.Ran))), Millis(x.MaxMS), strings.Trim(split(x.Classes), " ()")}
 		})
+		if s.Cost.State() == "unknown" {
+			s.Purposes, s.Days = nil, nil
+		}
 		for _, by := range []struct {
 			name string
 			rows []story.SpentStats

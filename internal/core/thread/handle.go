@@ -217,7 +217,7 @@ func (a *Ask) raises(c belay.RespondAction) error {
 	case a.Kind != askBudget || c.Decision != "allow":
 		return belay.Errorf(belay.CodeBadCommand, "%s isn't about a budget", c.Action).WithHint("%s", howToAnswer(a))
 	case *by.Of(a.Budget.Kind) <= 0 || by.Only(a.Budget.Limit) != by || by.Short(belay.Amounts{}) != "":
-		return belay.Errorf(belay.CodeBadCommand, "%s is no raise of %s, of which there isn't enough of %s", by, a.Budget.Kind, a.Budget.Limit).WithHint("belay approve %s --budget +%s", c.Action, a.Budget.Raise)
+		return belay.Errorf(belay.CodeBadCommand, "%s isn't a raise of %s within %s: it names the first, and only what the budget limits", by, a.Budget.Kind, a.Budget.Limit).WithHint("belay approve %s --budget +%s", c.Action, a.Budget.Raise)
 	}
 	return nil
 }
