@@ -65,6 +65,12 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	if e.Outcome == belay.Completed {
 		r.Resume = ""
 	}
+	if e.Outcome == belay.OverBudget {
+		r.Hint = " with a higher --max-cost or --max-tokens"
+		if r.Budget != nil {
+			r.Hint = fmt.Sprintf(" after belay budget set %s +AMOUNT", w.session)
+		}
+	}
 	if e.Code == host.CodeContextExceeded { // the same request would end the same way
 		r.Hint = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
 	}
