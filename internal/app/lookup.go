@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/engine"
@@ -130,6 +131,18 @@ func (r *Runtime) Update(ctx context.Context, s *session.State, settings belay.S
 	}
 	_, _, err = s.Budget.Set(belay.SetBudget{Budget: settings.Budget, Spent: c.Spent})
 	return c, err
+}
+
+// ParseRaise reads by how much a person raises a budget; an empty text is nothing.
+func ParseRaise(text string) (belay.Amounts, error) {
+	if text == "" {
+		return belay.Amounts{}, nil
+	}
+	l, err := budget.Parse(text)
+	if err == nil && !l.Raise {
+		err = belay.Errorf(belay.CodeUsage, "%q is a limit, and the question is about a raise", input.Shown(text)).WithHint("+%s", l)
+	}
+	return l.Amounts, err
 }
 
 // Wake makes a session run soon if it has something to do, as far as its lanes

@@ -130,7 +130,7 @@ type Task struct {
 // Action is a question that waits for a person.
 type Action struct {
 	ID     belay.ActionID `json:"id"`
-	Kind   string         `json:"kind"` // permission, question, continue
+	Kind   string         `json:"kind"` // permission, question, continue, budget
 	Tool   string         `json:"tool,omitempty"`
 	Prompt string         `json:"prompt,omitempty"` // its beginning
 	Until  time.Time      `json:"until,omitzero"`

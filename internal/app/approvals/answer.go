@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -127,9 +126,9 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 	if !in.Until.IsZero() && !in.Until.After(r.Now()) {
 		return nil, input.At("until", belay.Errorf(belay.CodeBadCommand, "%s has passed", in.Until.UTC().Format(time.RFC3339)).WithHint("name a time to come"))
 	}
-	raise, err := in.raise()
+	raise, err := app.ParseRaise(in.Budget)
 	if err != nil {
-		return nil, err
+		return nil, input.At("budget", err)
 	}
 	var other *app.OtherWriter
 	if in.Decision == "allow" {
@@ -194,18 +193,6 @@ func (in *RespondAction) check() error {
 		return input.At("scope", belay.Errorf(belay.CodeBadCommand, "a call that was changed is allowed once").WithHint("leave the scope out, or the args"))
 	}
 	return nil
-}
-
-// raise is by how much a budget is raised; nothing: by what is proposed.
-func (in *RespondAction) raise() (belay.Amounts, error) {
-	if in.Budget == "" {
-		return belay.Amounts{}, nil
-	}
-	l, err := budget.Parse(in.Budget)
-	if err == nil && !l.Raise {
-		err = belay.Errorf(belay.CodeUsage, "%q is a limit, and the question is about a raise", input.Shown(in.Budget)).WithHint("+%s", l)
-	}
-	return l.Amounts, input.At("budget", err)
 }
 
 // mayAnswer refuses callers whose role isn't for the kind of question: who gives work

@@ -27,7 +27,8 @@ type Log interface {
 type Questions interface {
 	// Question returns one as it stands now; nil if it doesn't wait.
 	Question(ctx context.Context, id belay.ActionID) (*Question, error)
-	Answer(ctx context.Context, c belay.RespondAction) error
+	// Answer gives an answer; raise is by what a budget is raised, as it was typed.
+	Answer(ctx context.Context, c belay.RespondAction, raise string) error
 }
 
 // Followed is what a follower shows: a turn of a session.

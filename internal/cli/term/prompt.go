@@ -9,7 +9,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/view/story"
 )
 
@@ -145,6 +144,7 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	u.live.answered()
 	l = strings.TrimSpace(strings.ToValidUTF8(l, string(utf8.RuneError)))
 	c := belay.RespondAction{Action: u.ask.seen.ID, Args: u.ask.args, Seen: u.ask.seen.Version}
+	raise := ""
 	switch word := strings.ToLower(l); {
 	case u.ask.denying:
 		c.Decision, c.Message = "deny", l
@@ -152,12 +152,7 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 		c.Decision, c.Message = "answer", l
 	case u.ask.seen.Kind == "question":
 	case u.ask.seen.Kind == "budget" && strings.HasPrefix(word, "+"):
-		by, err := budget.Parse(word)
-		if err != nil {
-			u.live.println("not taken: " + Line(err.Error()))
-			break
-		}
-		c.Decision, c.Budget = "allow", by.Amounts
+		c.Decision, raise = "allow", word
 	case word == "y" || word == "yes":
 		c.Decision = "allow"
 	case (word == "s" || word == "session") && u.ask.seen.Kind == "permission" && u.ask.args == nil:
@@ -180,12 +175,12 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	if c.Decision != "allow" {
 		c.Args, c.Seen = nil, ""
 	}
-	err := u.w.Questions.Answer(ctx, c)
+	err := u.w.Questions.Answer(ctx, c, raise)
 	if err != nil {
 		u.live.println("not taken: " + Line(err.Error()))
 	}
 	switch belay.CodeOf(err) {
-	case belay.CodeConflict, belay.CodeBadArguments, belay.CodeBadCommand: // it still waits, as it is now
+	case belay.CodeConflict, belay.CodeBadArguments, belay.CodeBadCommand, belay.CodeUsage: // it still waits, as it is now
 		u.Asked(ctx, asked.seen.ID, asked.fact)
 	}
 }

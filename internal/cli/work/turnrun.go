@@ -349,8 +349,11 @@ func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*term.Questi
 }
 
 // Answer gives the thread an answer of the person at this terminal.
-func (w *turnRun) Answer(ctx context.Context, c belay.RespondAction) error {
-	_, err := w.Engine.Submit(ctx, w.a.Order(w.session, w.thread.Stream(), c))
+func (w *turnRun) Answer(ctx context.Context, c belay.RespondAction, raise string) (err error) {
+	if c.Budget, err = app.ParseRaise(raise); err != nil {
+		return err
+	}
+	_, err = w.Engine.Submit(ctx, w.a.Order(w.session, w.thread.Stream(), c))
 	return err
 }
 

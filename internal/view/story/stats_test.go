@@ -31,7 +31,10 @@ func TestWhatIsCounted(t *testing.T) {
 		event.ModelRequested{Attempt: 2, Provider: "p", Model: "m"},
 		event.ModelCompleted{Attempt: 2, Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, FirstMS: 5, TookMS: 9},
 		event.CostRecorded{Cost: event.Cost{Amount: 700, Currency: "USD", Provider: "p", Model: "m"}})
-	say(s, belay.IDs{Turn: "turn_1", Step: "step_2"}, event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"}, event.ModelCompleted{Attempt: 1, FirstMS: 1, TookMS: 1})
+	say(s, belay.IDs{Turn: "turn_1", Step: "step_2"}, event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"}, event.ModelCompleted{Attempt: 1, FirstMS: 1, TookMS: 1},
+		event.CostRecorded{Cost: event.Cost{Unpriced: true, Provider: "p", Model: "m"}},
+		event.CostRecorded{Cost: event.Cost{Amount: 30, Provider: "p", Model: "m"}, Failed: true})
+	say(s, belay.IDs{Turn: "turn_1", Call: "call_9"}, event.CostRecorded{Cost: event.Cost{Amount: 5, Provider: "p", Model: "m"}})
 	say(s, belay.IDs{Turn: "turn_1", Call: "call_1"},
 		event.PermissionEvaluated{Decision: "allow", Rule: "r", ReasonCode: "C"},
 		event.ToolFailed{Name: "read", Attempt: 1, Problem: event.Problem{Class: "transient"}, RetryAt: at, Millis: 5},
@@ -46,11 +49,13 @@ func TestWhatIsCounted(t *testing.T) {
 
 	want := Stats{
 		Sessions: 1, Turns: 2, Running: 1, Silent: 1, Outcomes: map[belay.Outcome]int{belay.Completed: 1, belay.NoCompletion: 1}, Steps: 3, ActiveMS: 30,
-		Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1},
+		Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Cost: event.CostSum{MicroUSD: 735, Priced: 2, Unpriced: 1},
 		Tools: []ToolStats{{Name: "exec", Calls: 1, Classes: map[string]int{"denied": 1}}, {Name: "read", Calls: 1, Ran: 1, OK: 1, Classes: map[string]int{}, Retried: 1, Helped: 1, MS: 7, MaxMS: 7}},
 		Models: []ModelStats{{Provider: "p", Model: "m", Requests: 2, Answers: 2, Failures: map[string]int{"rate_limited": 1}, Retried: 1,
-			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Unknown: 1, Cost: event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1}, FirstMS: 6, TookMS: 10}},
-		Gate: GateStats{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
+			Usage: belay.Usage{Input: 10, Output: 2, Reported: true}, Unknown: 1, Cost: event.CostSum{MicroUSD: 735, Priced: 2, Unpriced: 1}, FirstMS: 6, TookMS: 10}},
+		Gate:     GateStats{Decisions: map[string]int{"allow": 1, "ask": 1}, Reasoned: 2, Expired: 1},
+		Purposes: []SpentStats{{"failed", 1, event.CostSum{MicroUSD: 30, Priced: 1}}, {"review", 1, event.CostSum{MicroUSD: 5, Priced: 1}}, {"step", 2, event.CostSum{MicroUSD: 700, Priced: 1, Unpriced: 1}}},
+		Days:     []SpentStats{{"2026-01-01", 4, event.CostSum{MicroUSD: 735, Priced: 3, Unpriced: 1}}},
 	}
 	got := s.Sum()
 	if d := cmp.Diff(want, got, cmpopts.IgnoreUnexported(Stats{})); d != "" {
