@@ -308,6 +308,29 @@ func TestNoIsAskedForAReason(t *testing.T) {
 	}
 }
 
+// TestABudgetIsRaisedAtTheTerminal: what isn't a raise of it is said, and asked again.
+// Guarantee: E17.
+func TestABudgetIsRaisedAtTheTerminal(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, `
+steps:
+  - calls: [{tool: list, args: {}}]
+    usage: {input: 20000, output: 100}
+  - calls: [{tool: complete_task, args: {summary: Done.}}]
+    usage: {input: 20000, output: 100}
+`, "run", "--budget", "60ktok", "go")
+	x.see(`has no tokens left for a request\. Raise it by 30ktok\?`)
+	x.see(`raise it\? \[y\]es, \[n\]o, or by another amount`)
+	x.press("+5\n")
+	x.see(`(?s)not taken: "\+5" has no unit.*raise it\?`)
+	x.press("+9calls\n")
+	x.see(`(?s)not taken: 9calls isn't a raise of tokens.*raise it\?`)
+	x.press("+31ktok\n")
+	x.see(`answered with allow by user:tester`)
+	x.see(`left 50800tok of 91ktok`)
+	x.exit(0)
+}
+
 func TestProgressLineTellsWhatRuns(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")

@@ -19,7 +19,7 @@ type RunShown struct {
 	Thread  belay.ThreadID  `json:"threadId"`
 	Task    belay.TaskID    `json:"taskId"`
 	Turn    belay.TurnID    `json:"turnId"`
-	Status  string          `json:"status"`            // queued, running, waiting, ended
+	Status  string          `json:"status"`            // queued, running, waiting, waiting_resource, ended
 	Outcome belay.Outcome   `json:"outcome,omitempty"` // once it has ended
 	Reason  string          `json:"reason,omitempty"`
 	Summary string          `json:"summary,omitempty"`
