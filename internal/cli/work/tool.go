@@ -184,7 +184,7 @@ func (c *toolCallCmd) settings(a *command.Program, p *app.Place) (config.Setting
 	if err != nil {
 		return config.Settings{}, err
 	}
-	for name, value := range map[string]string{"script": "", "provider": config.Direct, "model": "", "completion": string(belay.CompletionConversational), "instructions": "none"} {
+	for name, value := range map[string]string{"script": "", "provider": config.Direct, "model": "", "completion": string(belay.CompletionConversational), "instructions": "none", "budget": "", "max-cost": "", "max-tokens": ""} {
 		l.Set(name, value)
 	}
 	s, err := l.Checked()
