@@ -130,6 +130,8 @@ type CheckCall struct {
 	Spec     []byte    // what it is, as JSON
 	Dir      string    // the workspace
 	Question []byte    // what it is asked, as JSON
+
+	MaxOutput int64 // tokens that a model's answer may have; 0: the provider's default
 }
 
 // Key is that of one checker and call.

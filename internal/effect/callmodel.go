@@ -81,19 +81,6 @@ func (a *answer) usable(ctx context.Context, err error) bool {
 	return !slices.ContainsFunc(a.calls, func(c model.Call) bool { return !json.Valid([]byte(c.Args)) })
 }
 
-// cost is what an answer cost, where prices are known.
-func (e *Performers) cost(ids belay.IDs, s belay.Settings, u belay.Usage) []core.Fact {
-	if e.c.Price == nil || !u.Reported {
-		return nil
-	}
-	amount, ok := e.c.Price(s, u)
-	if !ok {
-		return nil
-	}
-	c := event.Cost{Amount: amount, Currency: "USD", Provider: s.Provider, Model: s.Model, Usage: u}
-	return []core.Fact{{IDs: ids, Data: event.CostRecorded{Cost: c, Source: "computed"}}}
-}
-
 // read takes the provider's chunks into a.
 func (v *performer) read(ctx context.Context, a *answer) error {
 	prov, err := v.resolveProvider(ctx, a)

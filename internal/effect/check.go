@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/model"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -33,11 +34,10 @@ func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.Che
 		return nil
 	}
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
-	facts := v.e.cost(eff.IDs, belay.Settings{Provider: c.Provider, Model: c.Model}, used)
 	hook, point := "checker/"+eff.Checker, "permission_request"
 	if err == nil {
-		return append(facts, core.Fact{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code,
-			Millis: ms, Usage: used}})
+		return []core.Fact{{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code,
+			Millis: ms, Usage: used}}}
 	}
 	fails := "closed"
 	if c.Fails() == policy.Allow {
@@ -47,5 +47,11 @@ func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.Che
 	if ctx.Err() != nil {
 		problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "the answer is no longer needed"}
 	}
-	return append(facts, core.Fact{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms, Usage: used}})
+	charge := event.ChargeAll
+	if _, refused := errors.AsType[*model.Error](err); used.Reported {
+		charge = event.ChargeAnswer
+	} else if refused {
+		charge = event.ChargeNothing
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: problem, Fails: fails, Millis: ms, Usage: used, Charge: charge}}}
 }

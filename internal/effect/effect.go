@@ -42,10 +42,6 @@ type Config struct {
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
 	Inspect  Inspect                          // looks at the files that they leave; may be nil
 
-	// Price returns the cost of an answer in millionths of a US dollar; false:
-	// unknown.
-	Price func(s belay.Settings, u belay.Usage) (int64, bool)
-
 	// Counts is how a model counts tokens; nil: no request is refused for its length.
 	Counts func(s belay.Settings) tokens.Profile
 }

@@ -41,7 +41,7 @@ func (v *performer) review(ctx context.Context, c policy.Checker, eff core.Check
 	question := clean.JSON(eff.Question)
 	mark := strings.TrimPrefix(string(belay.DigestOf(question)), "sha256:")[:24]
 	req := model.Request{
-		Model: c.Model, System: fmt.Sprintf(reviewText, mark) + clean.String(c.Instructions), Attempt: 1, Key: string(eff.IDs.Call) + "/" + c.ID, Output: reviewSchema,
+		Model: c.Model, System: fmt.Sprintf(reviewText, mark) + clean.String(c.Instructions), Attempt: 1, Key: string(eff.IDs.Call) + "/" + c.ID, Output: reviewSchema, MaxOutput: int(eff.MaxOutput),
 		Messages: []belay.Message{belay.Text(belay.RoleUser, "CALL "+mark+"\n"+string(question)+"\nEND OF CALL "+mark)}, Content: v.e.c.Store.Get,
 	}
 	var text strings.Builder

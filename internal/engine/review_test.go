@@ -13,6 +13,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -37,15 +40,16 @@ func reviewed(t *testing.T, args string, c policy.Checker, judge model.Provider)
 			}
 			return own(ctx, ws, s)
 		}
-		e.Price = func(s belay.Settings, u belay.Usage) (int64, bool) {
-			return 7 * u.Input, s.Provider == "judge"
-		}
 	})
 	c.ID, c.Kind, c.Tier, c.Provider, c.Model, c.When = "reviewer", "model", policy.TierAdmin, "judge", "strict-1", policy.Match{Tool: []string{"put"}}
 	if c.Instructions == "" {
 		c.Instructions = "Deny what writes to production. The password is s3cr3t-value."
 	}
 	b.govern(policy.Document{Checkers: []policy.Checker{c}})
+	b.changeRules(func(r *thread.Rules) {
+		priced := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: "judge", Model: "strict-1"}}, Prices: &budget.Prices{Rates: budget.Rates{Input: 7e6}}}
+		r.Reviewers = []core.Candidate{priced}
+	})
 	return b, ran
 }
 
@@ -167,6 +171,9 @@ func TestWhatAModelIsToldOfACall(t *testing.T) {
 		t.Errorf("usage: %+v", said)
 	}
 	costs := find[event.CostRecorded](log)
+	if reserved := find[event.CostEstimated](log); len(reserved) != 1 || reserved[0].Amount < 700 || reserved[0].For != costs[0].For {
+		t.Errorf("reserved: %+v", reserved)
+	}
 	if i := slices.IndexFunc(costs, func(c event.CostRecorded) bool { return c.Provider == "judge" }); i < 0 || costs[i].Amount != 700 || costs[i].Model != "strict-1" || costs[i].Usage.Input != 100 {
 		t.Errorf("costs: %+v", costs)
 	}

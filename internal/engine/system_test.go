@@ -33,7 +33,6 @@ type config struct {
 	Keeper   history.Snapshots
 	Confine  effect.Confine
 	Inspect  effect.Inspect
-	Price    func(s belay.Settings, u belay.Usage) (int64, bool)
 	Counts   func(s belay.Settings) tokens.Profile
 }
 
@@ -45,7 +44,7 @@ type system struct {
 
 func newEngine(c config) (*system, error) {
 	p, err := effect.New(effect.Config{Store: c.Store, Provider: c.Provider, Tools: c.Tools, ToolsIn: c.ToolsIn, Secrets: c.Secrets, ArgsKey: c.ArgsKey, Now: c.Now, Live: c.Live,
-		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Price: c.Price, Counts: c.Counts})
+		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts})
 	if err != nil {
 		return nil, err
 	}

@@ -101,6 +101,16 @@ func (s *Set) Checkers(r *Request) []Checker {
 	return out
 }
 
+// Reviewers are the checkers that are models.
+func (s *Set) Reviewers() (all []Checker) {
+	for i := 0; s != nil && i < len(s.checkers); i++ {
+		if c := s.checkers[i].Checker; c.Kind == "model" {
+			all = append(all, c)
+		}
+	}
+	return all
+}
+
 // HasCheckers reports whether any checker may have to be asked about a call.
 func (s *Set) HasCheckers() bool { return s != nil && len(s.checkers) > 0 }
 

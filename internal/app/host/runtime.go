@@ -85,7 +85,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	}
 	secrets, models := h.c.Models.Secrets, providers.Turns{Providers: h.c.Models, Entered: h.files, In: h.filesOf}
 	p, err := effect.New(effect.Config{
-		Store: st, Provider: models.Provider, Price: models.Price, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, ArgsKey: key, Now: h.c.Now, Live: show,
+		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, ArgsKey: key, Now: h.c.Now, Live: show,
 		Keeper: h.c.Keeper, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
 	})
 	if err != nil {
@@ -153,6 +153,9 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 	rules.Profile.Priced = limitsMoney(c.Settings)
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)
+	}
+	for _, c := range rules.Gate().Reviewers() {
+		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, belay.Settings{Provider: c.Provider, Model: c.Model}))
 	}
 	askOutput(rules)
 	for _, name := range c.Allow {

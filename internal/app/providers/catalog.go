@@ -20,19 +20,19 @@ import (
 // Routes are the models that a turn's requests may go to, the session's own
 // first, with what the catalogue knows of each.
 func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []core.Candidate {
-	all := []core.Candidate{m.candidate(w, s)}
+	all := []core.Candidate{m.Candidate(w, s)}
 	for _, f := range s.Fallback {
 		var r event.Route
 		r.Provider, r.Model, _ = config.Route(f)
 		if !slices.ContainsFunc(all, func(c core.Candidate) bool { return c.Route == r }) {
-			all = append(all, m.candidate(w, belay.Settings{Provider: r.Provider, Model: r.Model}))
+			all = append(all, m.Candidate(w, belay.Settings{Provider: r.Provider, Model: r.Model}))
 		}
 	}
 	return all
 }
 
-// candidate is one model as the catalogue knows it.
-func (m *Providers) candidate(w *config.Workspace, s belay.Settings) core.Candidate {
+// Candidate is one model as the catalogue knows it.
+func (m *Providers) Candidate(w *config.Workspace, s belay.Settings) core.Candidate {
 	c := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
 	known, ok := m.Known(w, s)
 	if c.Known = ok; ok {
@@ -130,12 +130,6 @@ func (t Turns) Counts(s belay.Settings) tokens.Profile { return t.Providers.Coun
 func (m *Providers) Counts(w *config.Workspace, s belay.Settings) tokens.Profile {
 	known, _ := m.Known(w, s)
 	return tokens.Profile{Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
-}
-
-// Price is what an answer cost.
-func (t Turns) Price(s belay.Settings, u belay.Usage) (int64, bool) {
-	known, _ := t.Known(t.Entered(), s)
-	return known.Prices.Cost(u, t.Now())
 }
 
 // Takes reports whether a model that a turn's requests may go to takes something.

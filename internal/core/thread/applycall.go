@@ -109,6 +109,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	c.Phase = CallOver
 	t.Calls++
 	t.ran(c)
+	s.Purse.ran(c)
 	t.Failing, t.Denied = nil, false
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.Files.saw(e.Seq, p.Files)
@@ -140,6 +141,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	c.Phase = CallOver
 	t.Calls++
 	t.ran(c)
+	s.Purse.ran(c)
 	if p.Problem.Class != "skipped" {
 		t.Denied = p.Problem.Class == "denied"
 	}

@@ -46,6 +46,13 @@ func (p *purse) asked() *grant.Grant {
 // spend counts what is used while the session limits it.
 func (p *purse) spend(a belay.Amounts) { p.Spent = p.Spent.Add(a.Only(p.Limit)) }
 
+// ran counts a call that is over, if it began.
+func (p *purse) ran(c *Call) {
+	if c.Attempt > 0 {
+		p.spend(belay.Amounts{Calls: 1})
+	}
+}
+
 // What a thread that isn't alone asks for besides the money and the tokens of its
 // next request.
 var (

@@ -27,16 +27,23 @@ func (d *decision) checks(c *Call, q *policy.Request) (waits bool) {
 		question, _ := json.Marshal(policy.Question{Version: 1, Checker: k.ID, Call: string(c.ID), Tool: c.Name, Args: q.Args, Paths: q.Paths,
 			Commands: q.Commands, Links: q.Links, Mode: q.Mode, Agent: q.Agent, Workspace: q.Workspace, Taint: q.Taint}) // plain data: can't fail
 		i := slices.IndexFunc(c.Checks, func(o checked) bool { return o.ID == k.ID })
+		r, reserved := spending{d}.review(c, k, len(question))
 		switch {
+		case i >= 0 && c.Checks[i].Done:
+			continue
+		case !reserved && r == nil: // it waits for budget, or is refused for it
+		case !reserved && i >= 0: // the one before was charged when its driver ended
+			spending{d}.announce(d.callIDs(c), checkKey(c.ID, checkerPrefix+k.ID), *r)
 		case i < 0:
 			d.record(core.Fact{IDs: d.callIDs(c), Data: event.HookStarted{
 				Hook: checkerPrefix + k.ID, Point: "permission_request", Tier: k.Tier, InputHash: belay.DigestOf(question), Timeout: belay.Duration(k.Limit()), Provider: k.Provider, Model: k.Model,
 			}})
-		case c.Checks[i].Done:
-			continue
+			if !reserved {
+				spending{d}.announce(d.callIDs(c), checkKey(c.ID, checkerPrefix+k.ID), *r)
+			}
 		default:
 			spec, _ := json.Marshal(k)
-			d.want(core.CheckCall{IDs: d.callIDs(c), Checker: k.ID, Spec: spec, Dir: d.rules.Workspace, Question: question})
+			d.want(core.CheckCall{IDs: d.callIDs(c), Checker: k.ID, Spec: spec, Dir: d.rules.Workspace, Question: question, MaxOutput: spending{d}.reviewOutput()})
 		}
 		waits = true
 	}

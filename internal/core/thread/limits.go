@@ -29,6 +29,13 @@ func limits(d *decision) bool {
 		}
 		return true
 	}
+	if left, limited := (spending{d}).timeLeft(); limited && t.driven() {
+		if left <= 0 { // what follows asks for more, or ends the turn
+			d.settleAll(lows[belay.BudgetTime].code, usedUp(belay.BudgetTime))
+			return true
+		}
+		d.wakeAt(d.now.Add(left))
+	}
 	if t.Limits.Time <= 0 {
 		return false
 	}

@@ -2,12 +2,14 @@ package thread
 
 import (
 	"cmp"
+	"slices"
 	"sort"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
 )
 
 // Output that a request may have, in tokens.
@@ -15,6 +17,7 @@ const (
 	mostOutput  = 32_000 // if its model writes as much
 	leastOutput = 4_096  // that a request is sent with, when little is left
 
+	reviewTokens   = 1_000   // what a model is told that judges a call, besides the call
 	unknownContext = 200_000 // tokens that a model reads of which nothing is known
 )
 
@@ -104,6 +107,10 @@ func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 	}
 	turn, left := d.turnLimits()
 	has, limit := d.Purse.has(), d.Purse.Limit
+	if kind == KindFinal { // it takes no calls, and a minute
+		limit.Calls, limit.Time = 0, 0
+		has = has.Only(limit)
+	}
 	_, priced := bound(to, input, least, d.now)
 	switch {
 	case turn.MicroUSD+limit.MicroUSD > 0 && !priced:
@@ -113,7 +120,9 @@ func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 		d.low(kind, shortfall{kind: left.Short(needs.Only(turn)), turn: true, limit: turn, need: needs.Sub(left)})
 		return r, false
 	case has.Short(needs.Only(limit)) != "":
-		d.wait(kind, has, needs, need(most).Add(mostOfRest))
+		if d.askSession(has, needs, need(most).Add(mostOfRest)) {
+			d.low(kind, shortfall{kind: has.Short(needs.Only(limit)), limit: limit, need: needs.Sub(has)})
+		}
 		return r, false
 	}
 	output := most
@@ -131,9 +140,9 @@ func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 	return r, true
 }
 
-// wait asks the session, once, for what a request needs more than the thread has.
-// What the session can't give is low.
-func (d spending) wait(kind string, has, least, most belay.Amounts) {
+// askSession asks the session, once, for what a request needs more than the thread
+// has, and reports whether the session can't give it.
+func (d spending) askSession(has, least, most belay.Amounts) (refused bool) {
 	limit := d.Purse.Limit
 	switch asked := d.Purse.asked(); {
 	case asked == nil:
@@ -144,8 +153,79 @@ func (d spending) wait(kind string, has, least, most belay.Amounts) {
 			d.fact(event.RunStatus{Status: "waiting_resource", WaitingFor: ask.ID}))
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Budget: &ask}})
 	case asked.Refused:
-		d.low(kind, shortfall{kind: has.Short(least.Only(limit)), limit: limit, need: least.Sub(has)})
+		return true
 	}
+	return false
+}
+
+// review sets aside what asking a model about a call may take. reserved: that was
+// done, or there is nothing to set aside. nil and not reserved: the model can't be
+// asked now, because the budget is too small; then what follows is decided.
+func (d spending) review(c *Call, k policy.Checker, question int) (r *reservation, reserved bool) {
+	key := checkKey(c.ID, checkerPrefix+k.ID)
+	if k.Kind != "model" || slices.ContainsFunc(d.Purse.Open, func(r reservation) bool { return r.For == key }) {
+		return nil, true
+	}
+	to := core.CandidateOf(d.rules.Reviewers, event.Route{Provider: k.Provider, Model: k.Model})
+	counted := plain(question+len(k.Instructions)) + reviewTokens
+	amount, priced := bound(to, counted+counted/4, leastOutput, d.now)
+	turn, left := d.turnLimits()
+	limit, has := d.Purse.Limit, d.Purse.has()
+	needs := amount.Add(d.finalRoom())
+	short := left.Short(needs.Only(turn))
+	switch {
+	case !priced && !d.limited():
+		return nil, true
+	case !priced && turn.MicroUSD+limit.MicroUSD > 0:
+		short = belay.BudgetCost
+	case short == "" && has.Short(needs.Only(limit)) == "":
+		return &reservation{Route: to.Route, Amount: amount, Output: leastOutput, Input: counted, Unpriced: !priced}, false
+	case short == "" && !d.askSession(has, needs, needs):
+		return nil, false
+	}
+	d.record(core.Fact{IDs: d.callIDs(c), Data: event.HookFailed{Hook: checkerPrefix + k.ID, Point: "permission_request", Fails: "closed",
+		Problem: event.Problem{Class: "skipped", Code: lows[cmp.Or(short, belay.BudgetCost)].code, Message: "not asked: " + usedUp(cmp.Or(short, belay.BudgetCost))}}})
+	return nil, false
+}
+
+// reviewOutput is how many tokens the answer of a model may have that judges a call;
+// 0: the provider's default.
+func (d spending) reviewOutput() int64 {
+	if d.limited() {
+		return leastOutput
+	}
+	return 0
+}
+
+// refuseCall refuses a call for which the session's budget has no room, and reports
+// whether it did. Those that run or begin now count already.
+func (d spending) refuseCall(c *Call) bool {
+	has := d.Purse.has()
+	for _, o := range d.Turn.calls() {
+		if o.inFlight() {
+			has.Calls--
+		}
+	}
+	for _, f := range d.ready.Decided {
+		if _, begins := f.Data.(event.ToolStarted); begins {
+			has.Calls--
+		}
+	}
+	short := has.Short(leastOfRest.Only(belay.Amounts{Calls: d.Purse.Limit.Calls, Time: d.Purse.Limit.Time}))
+	if short == "" {
+		return false
+	}
+	d.record(d.failed(c, event.Problem{Class: "skipped", Code: lows[short].code, Message: "not run: " + usedUp(short)}))
+	return true
+}
+
+// timeLeft is how long the session's budget lets the turn be driven from now on;
+// limited is false if that isn't limited.
+func (d spending) timeLeft() (left time.Duration, limited bool) {
+	if d.Purse.Limit.Time == 0 {
+		return 0, false
+	}
+	return time.Duration(d.Purse.has().Time) - (d.active() - d.Turn.Active), true
 }
 
 // announce records a request's reservation in the append that announces the request.

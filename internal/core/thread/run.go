@@ -33,7 +33,7 @@ func run(d *decision) bool {
 			d.wakeAt(c.RetryAt)
 		case d.onlyReads(spec): // another attempt of what was allowed once
 			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))
-		case c.Phase != CallOrphaned && d.refuseOverLimit(spec, c):
+		case c.Phase != CallOrphaned && (d.refuseOverLimit(spec, c) || spending{d}.refuseCall(c)):
 		case d.waitsForHold(spec, c):
 		case free.take(spec):
 			d.begins(c, c.Phase == CallOrphaned && d.classOf(c) == belay.Recoverable)
