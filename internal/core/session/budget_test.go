@@ -1,0 +1,96 @@
+package session
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+func dollars(n int64) belay.Amounts { return belay.Amounts{MicroUSD: n * 1_000_000} }
+
+// budgeted is a session of two dollars whose thread got them with its work.
+func budgeted(t *testing.T) (*bench, *belay.BudgetGrant) {
+	t.Helper()
+	b := newBench(t)
+	b.do(belay.CreateSession{Workspace: "/ws", Settings: belay.Settings{Budget: dollars(2)}})
+	_, sends := b.do(belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1", Rules: rules})
+	gift := sends[len(sends)-1].Command.(belay.CreateTask).Budget
+	if gift == nil || gift.ID == "" || gift.Amount != dollars(2) || gift.Limit != dollars(2) {
+		t.Fatalf("with its work the thread gets %+v", gift)
+	}
+	return b, gift
+}
+
+// The first thread gets everything with its work; another one waits until that gives
+// something back, and is told when there is nothing that could come back.
+// Guarantee: E17.
+func TestASessionLendsItsBudget(t *testing.T) {
+	b, gift := budgeted(t)
+	_, sends := b.do(belay.SubmitWork{Thread: "thr_2", Task: "task_2", Turn: "turn_2", Rules: rules})
+	if got := sends[len(sends)-1].Command.(belay.CreateTask).Budget; got.ID != "" || got.Amount != (belay.Amounts{}) || got.Limit != dollars(2) {
+		t.Errorf("the second thread gets %+v", got)
+	}
+	ask := belay.AskGrants{Thread: "thr_2", Budget: &belay.BudgetAsk{ID: "a", Least: dollars(1), Most: dollars(5)}}
+	b.do(ask)
+	if facts, _ := b.do(ask); facts != nil {
+		t.Errorf("asked again: %v", facts)
+	}
+	answers := func() (out []belay.Command) {
+		for rd := b.d.Next(time.Time{}); len(rd.Decided) > 0; rd = b.d.Next(time.Time{}) {
+			for _, f := range rd.Decided {
+				b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+			}
+			for _, s := range rd.Sends {
+				out = append(out, s.Command)
+			}
+		}
+		return out
+	}
+	want := func(what string, commands ...belay.Command) {
+		t.Helper()
+		if d := cmp.Diff(commands, answers(), values); d != "" {
+			t.Fatalf("%s (-want +got):\n%s", what, d)
+		}
+	}
+	want("the first is asked for what it doesn't need", belay.RecallGrants{})
+	want("once")
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{gift.ID}, ID: gift.ID, Spent: dollars(1), Back: belay.Amounts{MicroUSD: 900_000}, Kept: belay.Amounts{MicroUSD: 100_000}}})
+	want("it isn't enough, and the rest may come")
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{gift.ID}, Spent: belay.Amounts{MicroUSD: 100_000}}})
+	want("nothing more can come", belay.GiveGrant{Budget: &belay.BudgetGrant{ID: "a", Limit: dollars(2), Refused: true, Left: belay.Amounts{MicroUSD: 900_000}}})
+	b.do(belay.SetBudget{Budget: dollars(1), Raise: true})
+	want("after a raise", belay.GiveGrant{Budget: &belay.BudgetGrant{ID: "a", Limit: dollars(3), Amount: belay.Amounts{MicroUSD: 1_900_000}}})
+	if left := b.d.s.Budget.Left(); left != (belay.Amounts{}) || b.d.s.Settings.Budget != dollars(3) {
+		t.Errorf("%+v are left of %+v", left, b.d.s.Settings.Budget)
+	}
+}
+
+// A lower limit recalls what was given, and one below what is spent is refused.
+// Guarantee: E17.
+func TestALimitIsChanged(t *testing.T) {
+	b, gift := budgeted(t)
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{gift.ID}, ID: gift.ID, Spent: dollars(1), Kept: dollars(1)}})
+	if _, _, err := b.try(belay.SetBudget{Budget: belay.Amounts{MicroUSD: 900_000}}); err == nil || belay.CodeOf(err) != belay.CodeBadCommand || !strings.Contains(err.Error(), "cost") {
+		t.Errorf("below what is spent: %v", err)
+	}
+	b.do(belay.SetBudget{Budget: belay.Amounts{MicroUSD: 1_500_000}})
+	rd := b.d.Next(time.Time{})
+	if len(rd.Sends) != 1 || rd.Sends[0].To != "thread/thr_1" || !cmp.Equal(rd.Sends[0].Command, belay.Command(belay.RecallGrants{}), values) {
+		t.Errorf("a lower limit sends %+v", rd.Sends)
+	}
+	if facts, sends := b.do(belay.SetBudget{Budget: belay.Amounts{MicroUSD: 1_500_000}}); facts != nil || sends != nil {
+		t.Errorf("the same again gives %v", facts)
+	}
+	// Of a session without a budget what it has spent before is part of the first one.
+	free := newBench(t)
+	free.create()
+	free.do(belay.SetBudget{Budget: dollars(5), Spent: belay.Amounts{MicroUSD: 3_000_000, Tokens: 7}})
+	if left := free.d.s.Budget.Left(); left != dollars(2) {
+		t.Errorf("%+v are left", left)
+	}
+}

@@ -1,0 +1,207 @@
+package thread
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/task"
+)
+
+// spenders are a session with a budget, and threads of it whose commands to one
+// another arrive in any order that keeps each stream's own.
+type spenders struct {
+	t      *rapid.T
+	now    time.Time
+	d      map[belay.StreamID]core.Decider
+	seq    map[belay.StreamID]int64
+	mail   map[belay.StreamID][]belay.Command
+	rules  belay.Ref
+	raw    []byte
+	turns  int
+	open   map[string]int64 // reservations by stream and request, in millionths
+	closed map[string]int   // times that each was charged
+	spent  int64
+}
+
+func newSpenders(t *rapid.T, limit int64) *spenders {
+	rules := Rules{Workspace: "/ws", Tokens: 500, Boundary: Boundary{Level: "L0"}, Tools: testTools(),
+		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &budget.Prices{Rates: budget.Rates{Input: 1e6, Output: 2e6}}}},
+		Settings: belay.Settings{Provider: "a", Model: "x", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits}}
+	raw, _ := json.Marshal(rules)
+	s := &spenders{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), d: map[belay.StreamID]core.Decider{}, seq: map[belay.StreamID]int64{}, mail: map[belay.StreamID][]belay.Command{},
+		rules: belay.Ref{Digest: belay.DigestOf(raw), Size: int64(len(raw))}, raw: raw, open: map[string]int64{}, closed: map[string]int{}}
+	s.mail[togetherStream] = []belay.Command{belay.CreateSession{Workspace: "/ws", Settings: belay.Settings{Budget: belay.Amounts{MicroUSD: limit}}}}
+	s.deliver(togetherStream)
+	return s
+}
+
+func (s *spenders) decider(id belay.StreamID) core.Decider {
+	if s.d[id] == nil {
+		switch id.Kind() {
+		case belay.KindSession:
+			s.d[id] = session.New(id)
+		case belay.KindTask:
+			s.d[id] = task.New(id)
+		default:
+			s.d[id] = New(id)
+		}
+	}
+	return s.d[id]
+}
+
+// add folds facts, keeps the books of the test, and takes what follows.
+func (s *spenders) add(id belay.StreamID, facts []core.Fact, sends []core.Send) {
+	d := s.decider(id)
+	for {
+		for _, f := range facts {
+			s.seq[id]++
+			d.Apply(event.Envelope{Stream: id, Seq: s.seq[id], Time: s.now, IDs: f.IDs, Data: f.Data})
+			switch p := f.Data.(type) {
+			case event.CostEstimated:
+				s.open[string(id)+p.For] = p.Amount
+			case event.CostRecorded:
+				key := string(id) + p.For
+				if s.closed[key]++; s.closed[key] > 1 || p.Amount > s.open[key] {
+					s.t.Fatalf("%s: charged %d of %d, %d times", key, p.Amount, s.open[key], s.closed[key])
+				}
+				s.spent += p.Amount
+			}
+		}
+		for _, x := range sends {
+			s.mail[x.To] = append(s.mail[x.To], x.Command)
+		}
+		for refs := d.Missing(); len(refs) > 0; refs = d.Missing() {
+			_ = d.Supply(refs[0], s.raw)
+		}
+		rd := d.Next(s.now)
+		if facts, sends = rd.Decided, rd.Sends; len(facts) == 0 {
+			return
+		}
+	}
+}
+
+// deliver brings a stream its next command.
+func (s *spenders) deliver(id belay.StreamID) {
+	c := s.mail[id][0]
+	s.mail[id] = s.mail[id][1:]
+	facts, sends, err := s.decider(id).Handle(belay.Order{Principal: "user:ann", Session: "sess_1", Stream: id, Command: c}, s.now)
+	if err != nil {
+		s.t.Fatalf("%s: %v", belay.CommandName(c), err)
+	}
+	s.add(id, facts, sends)
+}
+
+// waiting are the streams that have mail.
+func (s *spenders) waiting() (ids []belay.StreamID) {
+	for id, mail := range s.mail {
+		if len(mail) > 0 {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// asking are the threads whose request is out.
+func (s *spenders) asking() (ids []belay.StreamID) {
+	for id, d := range s.d {
+		if d, ok := d.(*Decider); ok && d.s.Turn != nil && d.s.Turn.Step != nil && d.s.Turn.Step.Phase == stepRequested {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+func (s *spenders) submit(n int) {
+	s.turns++
+	s.mail[togetherStream] = append(s.mail[togetherStream], belay.SubmitWork{Thread: belay.ThreadID(fmt.Sprint("thr_", n)), Task: belay.TaskID(fmt.Sprint("task_", s.turns)), Turn: belay.TurnID(fmt.Sprint("turn_", s.turns)),
+		Text: belay.Content{Text: "x", Tokens: 10}, Rules: s.rules})
+}
+
+// ends ends a thread's request in one of the ways that there are.
+func (s *spenders) ends(id belay.StreamID, how int) {
+	st := s.d[id].(*Decider)
+	step := st.s.Turn.Step
+	most := step.MaxOutput
+	switch how {
+	case 0: // an answer that ends the turn
+		s.add(id, []core.Fact{st.s.fact(event.ModelCompleted{Attempt: step.Attempt, Text: belay.Content{Text: "done"}, Usage: belay.Usage{Input: step.Tokens, Output: most, Reported: true}})}, nil)
+	case 1: // a short one with a call that no tool takes: another step follows
+		args := json.RawMessage(`{"n":` + fmt.Sprint(s.seq[id]) + `}`)
+		c := event.ModelCall{ID: belay.CallID(fmt.Sprint("call_", s.seq[id])), Name: "none", Args: args, ArgsHash: belay.DigestOf(args)}
+		s.add(id, []core.Fact{st.s.fact(event.ModelCompleted{Attempt: step.Attempt, Calls: []event.ModelCall{c}, Usage: belay.Usage{Input: step.Tokens, Output: most / 2, Reported: true}})}, nil)
+	case 2: // nothing came
+		s.add(id, []core.Fact{st.s.fact(event.ModelFailed{Attempt: step.Attempt, Problem: event.Problem{Class: "auth", Code: "AUTH", Message: "no"}})}, nil)
+	case 3: // it hung
+		s.add(id, []core.Fact{st.s.fact(event.ModelFailed{Attempt: step.Attempt, Charge: event.ChargeAll, Problem: event.Problem{Class: "transient", Code: "SILENT", Message: "no", Retryable: true}, RetryAt: s.now})}, nil)
+	default: // its driver died
+		facts, sends, _ := st.Handle(belay.Order{Session: "sess_1", Stream: id, Command: belay.TakeOver{Epoch: 2}}, s.now)
+		s.add(id, facts, sends)
+	}
+}
+
+// TestThreadsOfASessionSpendNoMoreThanItsBudget: in any order in which commands of
+// the session and its threads arrive, requests end and drivers die.
+// Guarantee: E17.
+func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		limit := rapid.Int64Range(1, 400_000).Draw(t, "limit")
+		s := newSpenders(t, limit)
+		for range rapid.IntRange(1, 80).Draw(t, "moves") {
+			mail, out := s.waiting(), s.asking()
+			switch move := rapid.IntRange(0, 9).Draw(t, "move"); {
+			case move < 2:
+				s.submit(rapid.IntRange(1, 4).Draw(t, "thread"))
+			case move < 7 && len(mail) > 0:
+				s.deliver(rapid.SampledFrom(mail).Draw(t, "stream"))
+			case len(out) > 0:
+				s.ends(rapid.SampledFrom(out).Draw(t, "request"), rapid.IntRange(0, 4).Draw(t, "how"))
+			}
+			s.check(limit)
+		}
+		for range 10_000 { // everything comes to its end
+			if mail := s.waiting(); len(mail) > 0 {
+				s.deliver(mail[0])
+			} else if out := s.asking(); len(out) > 0 {
+				s.ends(out[0], 0)
+			} else {
+				break
+			}
+			s.check(limit)
+		}
+		l := s.d[togetherStream].(*session.Decider).State().Budget
+		if l.Spent.MicroUSD != s.spent || len(l.Grants) > 0 || len(s.open) != len(s.closed) {
+			t.Fatalf("at rest: spent %d, the session says %+v; %d reservations, %d charges", s.spent, l, len(s.open), len(s.closed))
+		}
+		for id, d := range s.d {
+			if d, ok := d.(*Decider); ok && (d.s.Turn != nil || len(d.s.Queue) > 0 || len(d.s.Purse.Grants) > 0) {
+				t.Fatalf("%s doesn't come to its end: %+v, %+v", id, d.s.Turn, d.s.Purse)
+			}
+		}
+	})
+}
+
+// check holds what was charged and is reserved against the limit.
+func (s *spenders) check(limit int64) {
+	s.t.Helper()
+	sum := s.spent
+	for key, amount := range s.open {
+		if s.closed[key] == 0 {
+			sum += amount
+		}
+	}
+	if sum > limit {
+		s.t.Fatalf("%d is charged or reserved, of %d", sum, limit)
+	}
+}
