@@ -50,7 +50,7 @@ test: ## all tests, each package once; under the race detector where goroutines 
 	  exit $$red; } $(SUM)
 
 rules: ## what a package may import, and whether every promise has its test
-	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant' . ./internal/testkit/mutants $(SUM)
+	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant|Surface' . ./internal/testkit/mutants $(SUM)
 
 race: ## all tests under the race detector; crash loops are smaller there
 	go test -race -timeout 60m $(if $(JSON),-json) ./... $(SUM)

@@ -6,7 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/model/price"
 )
 
 // Which model a turn is sent to is decided by what the turn needs; candidates
@@ -22,8 +22,8 @@ type Candidate struct {
 
 	MaxOutput int64 `json:"maxOutput,omitempty"` // tokens that it writes at most; 0: not known
 
-	Prices *budget.Prices `json:"prices,omitempty"` // nil: not known
-	Factor float64        `json:"factor,omitempty"` // its tokens by those that are counted; 0 is 1
+	Prices *price.List `json:"prices,omitempty"` // nil: not known
+	Factor float64     `json:"factor,omitempty"` // its tokens by those that are counted; 0 is 1
 }
 
 // Profile is what a turn needs of a model.

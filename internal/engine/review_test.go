@@ -14,11 +14,11 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
+	"github.com/belay-run/belay/internal/model/price"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/model/wire"
 	"github.com/belay-run/belay/internal/policy"
@@ -47,7 +47,7 @@ func reviewed(t *testing.T, args string, c policy.Checker, judge model.Provider)
 	}
 	b.govern(policy.Document{Checkers: []policy.Checker{c}})
 	b.changeRules(func(r *thread.Rules) {
-		priced := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: "judge", Model: "strict-1"}}, Prices: &budget.Prices{Rates: budget.Rates{Input: 7e6}}}
+		priced := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: "judge", Model: "strict-1"}}, Prices: &price.List{Rates: price.Rates{Input: 7e6}}}
 		r.Reviewers = []core.Candidate{priced}
 	})
 	return b, ran

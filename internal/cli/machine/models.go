@@ -11,8 +11,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/model/catalog"
+	"github.com/belay-run/belay/internal/model/price"
 )
 
 // ModelsCmd is the command "belay models".
@@ -107,7 +107,7 @@ func showPrices(row func(name, field, value string), m catalog.Model, a *command
 }
 
 // rates are dollars for a million tokens.
-func rates(r budget.Rates) string {
+func rates(r price.Rates) string {
 	s := fmt.Sprintf("in %s, out %s", term.Dollars(r.Input), term.Dollars(r.Output))
 	if r.CacheRead != nil {
 		s += ", cache read " + term.Dollars(*r.CacheRead)

@@ -1,3 +1,5 @@
+// Package budget reads and prints limits of money, tokens, calls and time, and
+// shares a total.
 package budget
 
 import (
@@ -87,7 +89,7 @@ func parse(s string) (k belay.BudgetKind, n int64, why string) {
 	scale := int64(1)
 	switch s[end:] {
 	case "usd":
-		k, scale = belay.BudgetCost, perMillion
+		k, scale = belay.BudgetCost, 1_000_000
 	case "mtok":
 		k, scale = belay.BudgetTokens, 1_000_000
 	case "ktok":

@@ -12,9 +12,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
+	"github.com/belay-run/belay/internal/model/price"
 )
 
 // spenders are a session with a budget, and threads of it whose commands to one
@@ -35,7 +35,7 @@ type spenders struct {
 
 func newSpenders(t *rapid.T, limit int64) *spenders {
 	rules := Rules{Workspace: "/ws", Tokens: 500, Boundary: Boundary{Level: "L0"}, Tools: testTools(),
-		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &budget.Prices{Rates: budget.Rates{Input: 1e6, Output: 2e6}}}},
+		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}},
 		Settings: belay.Settings{Provider: "a", Model: "x", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits}}
 	raw, _ := json.Marshal(rules)
 	s := &spenders{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), d: map[belay.StreamID]core.Decider{}, seq: map[belay.StreamID]int64{}, mail: map[belay.StreamID][]belay.Command{},

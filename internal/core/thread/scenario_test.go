@@ -18,7 +18,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/model/price"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/testkit/golden"
 )
@@ -297,7 +297,7 @@ func candidate(v string) (c core.Candidate) {
 	v, dollars, priced := strings.Cut(v, "$")
 	if priced {
 		n, _ := strconv.ParseInt(dollars, 10, 64)
-		c.Prices = &budget.Prices{Rates: budget.Rates{Input: n * 1e6, Output: n * 1e6}}
+		c.Prices = &price.List{Rates: price.Rates{Input: n * 1e6, Output: n * 1e6}}
 	}
 	v, able, known := strings.Cut(v, "+")
 	if c.Known = known; able != "" {

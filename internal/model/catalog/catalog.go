@@ -14,7 +14,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/model/price"
 )
 
 // Ability is something that not every model can do. One that a model doesn't
@@ -45,16 +45,16 @@ const Open = "open"
 
 // Model is what is known of a model. A zero field is not known.
 type Model struct {
-	Provider   string         `json:"provider"`             // whose it is: openai, anthropic, google, open, or as a file says
-	Name       string         `json:"model"`                // as its provider calls it
-	Aliases    []string       `json:"aliases,omitempty"`    // other names of the same
-	Context    int64          `json:"context,omitempty"`    // tokens of a request and its answer together
-	Output     int64          `json:"output,omitempty"`     // tokens of an answer at most
-	Abilities  []Ability      `json:"abilities,omitempty"`  //
-	Vocabulary string         `json:"vocabulary,omitempty"` // by which its tokens are counted
-	Factor     float64        `json:"factor,omitempty"`     // its tokens by those of the vocabulary; 0 is 1
-	Pictures   string         `json:"images,omitempty"`     // the rule by which pictures are counted
-	Prices     *budget.Prices `json:"prices,omitempty"`     // nil: what it costs is not known
+	Provider   string      `json:"provider"`             // whose it is: openai, anthropic, google, open, or as a file says
+	Name       string      `json:"model"`                // as its provider calls it
+	Aliases    []string    `json:"aliases,omitempty"`    // other names of the same
+	Context    int64       `json:"context,omitempty"`    // tokens of a request and its answer together
+	Output     int64       `json:"output,omitempty"`     // tokens of an answer at most
+	Abilities  []Ability   `json:"abilities,omitempty"`  //
+	Vocabulary string      `json:"vocabulary,omitempty"` // by which its tokens are counted
+	Factor     float64     `json:"factor,omitempty"`     // its tokens by those of the vocabulary; 0 is 1
+	Pictures   string      `json:"images,omitempty"`     // the rule by which pictures are counted
+	Prices     *price.List `json:"prices,omitempty"`     // nil: what it costs is not known
 
 	// From is the origin of each field, by its name above: "embedded", with the
 	// date of the data, or file:line:column.

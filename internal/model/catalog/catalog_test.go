@@ -10,7 +10,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/model/price"
 )
 
 func open(t testing.TB, text ...string) *Catalog {
@@ -71,7 +71,7 @@ func TestEmbeddedModelsAreWhole(t *testing.T) {
 			t.Errorf("%s of %s: prices %v", m.Name, m.Provider, m.Prices)
 		}
 		for p := m.Prices; p != nil; p = p.Next {
-			tiers := append([]budget.Tier{{Rates: p.Rates}}, p.Long...)
+			tiers := append([]price.Tier{{Rates: p.Rates}}, p.Long...)
 			for i, r := range tiers {
 				if r.Input <= 0 || r.Output < r.Input || r.CacheRead == nil || *r.CacheRead >= r.Input || r.CacheWrite != nil && *r.CacheWrite <= r.Input {
 					t.Errorf("%s: rates that no vendor has: %+v", m.Name, r)
@@ -194,9 +194,9 @@ models:
 `)
 	m, _ := c.Lookup("gpt-5", "openai")
 	read := int64(75_000)
-	want := &budget.Prices{
-		Rates: budget.Rates{Input: 1_000_000, Output: 10, CacheRead: &read}, Until: "2027-01-31",
-		Long: []budget.Tier{{Over: 1000, Rates: budget.Rates{Input: 2_000_000, Output: 2_500_000}}}, Next: &budget.Prices{Rates: budget.Rates{Output: 7_000_000}},
+	want := &price.List{
+		Rates: price.Rates{Input: 1_000_000, Output: 10, CacheRead: &read}, Until: "2027-01-31",
+		Long: []price.Tier{{Over: 1000, Rates: price.Rates{Input: 2_000_000, Output: 2_500_000}}}, Next: &price.List{Rates: price.Rates{Output: 7_000_000}},
 	}
 	if d := cmp.Diff(want, m.Prices); d != "" {
 		t.Error(d)

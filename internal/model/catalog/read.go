@@ -12,8 +12,8 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
+	"github.com/belay-run/belay/internal/model/price"
 )
 
 //go:embed models.json
@@ -268,12 +268,12 @@ func words[T ~string](list []T) string {
 }
 
 // prices are exact: dollars become millionths without a fraction in between.
-func (u *usd) prices(p place) (*budget.Prices, error) {
+func (u *usd) prices(p place) (*price.List, error) {
 	r, err := u.rates(p)
 	if err != nil {
 		return nil, err
 	}
-	out := &budget.Prices{Rates: r, Until: u.Until}
+	out := &price.List{Rates: r, Until: u.Until}
 	last := int64(0)
 	for i, l := range u.Long {
 		if l.Over <= last || l.Over > maxTokens {
@@ -284,7 +284,7 @@ func (u *usd) prices(p place) (*budget.Prices, error) {
 		if err != nil {
 			return nil, err
 		}
-		out.Long = append(out.Long, budget.Tier{Over: l.Over, Rates: r})
+		out.Long = append(out.Long, price.Tier{Over: l.Over, Rates: r})
 	}
 	if _, err := time.Parse(time.DateOnly, u.Until); u.Until != "" && err != nil {
 		return nil, p.in("until").wrong("%q is no day", short(u.Until)).WithHint("such as 2026-12-31, the last on which the prices hold")
@@ -304,7 +304,7 @@ func (u *usd) prices(p place) (*budget.Prices, error) {
 	return out, nil
 }
 
-func (d Dollars) rates(p place) (r budget.Rates, err error) {
+func (d Dollars) rates(p place) (r price.Rates, err error) {
 	for _, f := range []struct {
 		name  string
 		value json.Number

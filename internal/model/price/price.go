@@ -1,7 +1,7 @@
-// Package budget says what requests cost and what they can cost at most, reads and
-// prints limits of money, tokens, calls and time, and shares a total. It is exact
-// and it saturates: no number of tokens makes a sum wrap.
-package budget
+// Package price says what requests cost, and what they can cost at most, by the
+// prices of their model. It is exact and it saturates: no number of tokens makes a
+// sum wrap.
+package price
 
 import (
 	"math/big"
@@ -10,13 +10,13 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Prices are what a provider takes, in millionths of a US dollar for a million
+// List is what a provider takes for a model, in millionths of a US dollar for a million
 // tokens: 2,000,000 is two dollars. A nil rate is not known.
-type Prices struct {
+type List struct {
 	Rates
-	Long  []Tier  `json:"long,omitempty"`  // of long requests, the shortest first
-	Until string  `json:"until,omitempty"` // the last day on which they hold, in UTC: 2026-12-31; empty is until the data changes
-	Next  *Prices `json:"next,omitempty"`  // what holds after that day; nil is not known
+	Long  []Tier `json:"long,omitempty"`  // of long requests, the shortest first
+	Until string `json:"until,omitempty"` // the last day on which they hold, in UTC: 2026-12-31; empty is until the data changes
+	Next  *List  `json:"next,omitempty"`  // what holds after that day; nil is not known
 }
 
 // Rates are the prices of one kind of request.
@@ -34,7 +34,7 @@ type Tier struct {
 }
 
 // At are the prices that hold at a time; nil is not known.
-func (p *Prices) At(t time.Time) *Prices {
+func (p *List) At(t time.Time) *List {
 	for p != nil && p.Until != "" && t.UTC().Format(time.DateOnly) > p.Until {
 		p = p.Next
 	}
@@ -42,7 +42,7 @@ func (p *Prices) At(t time.Time) *Prices {
 }
 
 // rates are those of a request with so many tokens of input.
-func (p *Prices) rates(input int64) Rates {
+func (p *List) rates(input int64) Rates {
 	r := p.Rates
 	for _, t := range p.Long {
 		if input > t.Over {
@@ -55,7 +55,7 @@ func (p *Prices) rates(input int64) Rates {
 // Cost is what a request costs in millionths of a US dollar, rounded up. It is
 // not ok, which is unknown and never zero, where the usage wasn't reported or is
 // impossible, or where a price that it needs is not known.
-func (p *Prices) Cost(u belay.Usage, at time.Time) (microUSD int64, ok bool) {
+func (p *List) Cost(u belay.Usage, at time.Time) (microUSD int64, ok bool) {
 	p = p.At(at)
 	if p == nil || !u.Reported || u.Input < 0 || u.Output < 0 || u.Cached < 0 || u.CacheWrite < 0 {
 		return 0, false
@@ -77,12 +77,12 @@ func (p *Prices) Cost(u belay.Usage, at time.Time) (microUSD int64, ok bool) {
 // Bound is the most that a request can cost that is answered within a day and has
 // at most so many tokens of input and output, at the dearest of the rates that
 // may apply to it. It is not ok where the prices are not known.
-func (p *Prices) Bound(input, output int64, at time.Time) (microUSD int64, ok bool) {
+func (p *List) Bound(input, output int64, at time.Time) (microUSD int64, ok bool) {
 	if p.At(at) == nil {
 		return 0, false
 	}
 	var in, out int64
-	for _, p := range []*Prices{p.At(at), p.At(at.Add(24 * time.Hour))} {
+	for _, p := range []*List{p.At(at), p.At(at.Add(24 * time.Hour))} {
 		if p == nil {
 			continue // what it costs then isn't known; what it costs now is
 		}

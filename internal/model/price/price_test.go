@@ -1,4 +1,4 @@
-package budget
+package price
 
 import (
 	"math"
@@ -17,10 +17,10 @@ func rate(v int64) *int64 { return &v }
 
 // Guarantee: M1.
 func TestCost(t *testing.T) {
-	p := &Prices{
+	p := &List{
 		Rates: Rates{Input: 2_000_000, Output: 10_000_000, CacheRead: rate(100_000), CacheWrite: rate(2_500_000)},
 		Long:  []Tier{{1000, Rates{Input: 4_000_000, Output: 15_000_000}}},
-		Until: "2026-12-31", Next: &Prices{Rates: Rates{Input: 3_000_000, Output: 3_000_000}},
+		Until: "2026-12-31", Next: &List{Rates: Rates{Input: 3_000_000, Output: 3_000_000}},
 	}
 	ends := time.Date(2027, 1, 1, 0, 59, 59, 0, time.FixedZone("", 3600)) // the last second of 2026
 	for _, x := range []struct {
@@ -51,23 +51,23 @@ func TestCost(t *testing.T) {
 	if got, ok := p.Cost(belay.Usage{Reported: true}, ends.Add(time.Second)); ok || got != 0 {
 		t.Errorf("a price that ended still counts: %d", got)
 	}
-	if got, ok := (*Prices)(nil).Cost(belay.Usage{Reported: true}, day); ok || got != 0 {
+	if got, ok := (*List)(nil).Cost(belay.Usage{Reported: true}, day); ok || got != 0 {
 		t.Errorf("an unknown price is %d", got)
 	}
-	if got, ok := new(Prices).Cost(belay.Usage{Input: 1 << 40, Output: 5, Reported: true}, day); !ok || got != 0 {
+	if got, ok := new(List).Cost(belay.Usage{Input: 1 << 40, Output: 5, Reported: true}, day); !ok || got != 0 {
 		t.Errorf("what is free costs %d, %v", got, ok)
 	}
 }
 
 // drawPrices are any prices: with and without those of caches, of long requests, and
 // of the days that follow.
-func drawPrices(t *rapid.T, day int) *Prices {
+func drawPrices(t *rapid.T, day int) *List {
 	price := rapid.Int64Range(0, maxRate)
 	maybe := rapid.Ptr(price, true)
 	rates := rapid.Custom(func(t *rapid.T) Rates {
 		return Rates{Input: price.Draw(t, "in"), Output: price.Draw(t, "out"), CacheRead: maybe.Draw(t, "read"), CacheWrite: maybe.Draw(t, "write")}
 	})
-	p := &Prices{Rates: rates.Draw(t, "rates")}
+	p := &List{Rates: rates.Draw(t, "rates")}
 	for over := range rapid.IntRange(0, 3).Draw(t, "tiers") {
 		p.Long = append(p.Long, Tier{int64(over+1) * 100_000, rates.Draw(t, "tier")})
 	}
@@ -145,10 +145,10 @@ func TestBoundIsTheMostThatARequestCosts(t *testing.T) {
 }
 
 func TestBound(t *testing.T) {
-	p := &Prices{
+	p := &List{
 		Rates: Rates{Input: 2_000_000, Output: 10_000_000, CacheRead: rate(100_000), CacheWrite: rate(2_500_000)},
 		Long:  []Tier{{1000, Rates{Input: 4_000_000, Output: 15_000_000}}},
-		Until: "2026-11-22", Next: &Prices{Rates: Rates{Input: 5_000_000}, Until: "2026-11-23"},
+		Until: "2026-11-22", Next: &List{Rates: Rates{Input: 5_000_000}, Until: "2026-11-23"},
 	}
 	for _, x := range []struct {
 		name          string
@@ -170,7 +170,7 @@ func TestBound(t *testing.T) {
 			t.Errorf("%s: got %d %v, want %d %v", x.name, got, ok, x.want, x.ok)
 		}
 	}
-	if got, ok := (*Prices)(nil).Bound(1, 1, day); ok || got != 0 {
+	if got, ok := (*List)(nil).Bound(1, 1, day); ok || got != 0 {
 		t.Errorf("unknown prices have the bound %d", got)
 	}
 }
@@ -181,7 +181,7 @@ const maxRate = 1_000_000 * perMillion
 // Guarantee: M6.
 func TestCostDoesNotOverflow(t *testing.T) {
 	huge := int64(1) << 62
-	p := &Prices{Rates: Rates{Input: maxRate, Output: maxRate}}
+	p := &List{Rates: Rates{Input: maxRate, Output: maxRate}}
 	for _, n := range []int64{1, 1 << 20, 1 << 40, huge} {
 		got, ok := p.Cost(belay.Usage{Input: n, Output: n, Reported: true}, day)
 		want := new(big.Int).Mul(big.NewInt(n), big.NewInt(2*maxRate/perMillion))
