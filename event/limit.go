@@ -54,7 +54,7 @@ type CostSum struct {
 	Unpriced int   `json:"unpriced,omitempty"` // answers whose price isn't
 }
 
-// Add is the sum of two.
+// Add is the sum of two, at most the largest number there is.
 func (c CostSum) Add(d CostSum) CostSum {
 	sum := belay.Amounts{MicroUSD: c.MicroUSD}.Add(belay.Amounts{MicroUSD: d.MicroUSD})
 	return CostSum{sum.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced}

@@ -19,10 +19,13 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/event/eventtest"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/model/price"
 	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
@@ -211,7 +214,8 @@ func (m *machine) accept() {
 	p := m.boot(0)
 	defer p.off()
 	rules := thread.Rules{Workspace: m.dir, Boundary: thread.Boundary{Level: "L0", Why: "test", Network: "full"}, System: "test",
-		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits}}
+		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits, Budget: belay.Amounts{MicroUSD: 5_000_000, Calls: 100}},
+		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "scripted"}}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}}
 	if m.edit != nil {
 		rules.Settings.Mode = belay.ModeDefault
 	}
@@ -338,6 +342,7 @@ func (m *machine) check(what any) (lost bool) {
 	for _, stream := range []belay.StreamID{sess.Stream(), thr.Stream(), theJob.Stream()} {
 		summary += m.checkStream(ctx, h, stream, what)
 	}
+	m.checkBudget(ctx, h, what)
 	runs, _ := os.ReadFile(filepath.Join(m.dir, "effects.log"))
 	n := bytes.Count(runs, []byte("\n"))
 	lost = summary == "done (lost)"
@@ -356,6 +361,41 @@ func (m *machine) check(what any) (lost bool) {
 		m.t.Errorf("%v: lanes at rest: %+v %v", what, rows, err)
 	}
 	return lost
+}
+
+// checkBudget: each reservation has one charge that isn't more, and what the session
+// counts as spent is the sum of them; nothing is lent any more.
+func (m *machine) checkBudget(ctx context.Context, h store.Store, what any) {
+	m.t.Helper()
+	reserved, spent, calls := map[string]int64{}, int64(0), int64(0)
+	for e, err := range h.Read(ctx, thr.Stream(), 0) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		switch p := e.Data.(type) {
+		case event.CostEstimated:
+			if reserved[p.For] != 0 {
+				m.t.Errorf("%v: %s is reserved again", what, p.For)
+			}
+			reserved[p.For] = p.Amount
+		case event.CostRecorded:
+			if reserved[p.For] < p.Amount || reserved[p.For] == 0 {
+				m.t.Errorf("%v: %s takes %d of %d", what, p.For, p.Amount, reserved[p.For])
+			}
+			delete(reserved, p.For)
+			spent += p.Amount
+		case event.LimitChanged:
+			calls += p.Spent.Calls
+		}
+	}
+	d, _, _, err := engine.Load(ctx, h, sess.Stream())
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	l := d.(*session.Decider).State().Budget
+	if len(reserved) > 0 || len(l.Grants) > 0 || spent == 0 || l.Spent != (belay.Amounts{MicroUSD: spent, Calls: calls}) {
+		m.t.Errorf("%v: %d were charged and %d calls ran, open are %v; the session says %+v", what, spent, calls, reserved, l)
+	}
 }
 
 // checkStream: sequences without gap, ids that hold, and a cached state that

@@ -129,10 +129,10 @@ func (s *State) applyTurn(e event.Envelope) {
 		t.applyRoute(p)
 	case event.CostRecorded:
 		sum := p.Sum()
-		t.Cost.MicroUSD += sum.MicroUSD
-		if e.IDs.Call == "" { // else of a model that judged a call, which is no answer of the turn
-			t.Cost.Priced += sum.Priced
+		if e.IDs.Call != "" { // of a model that judged a call, which is no answer of the turn
+			sum.Priced = 0
 		}
+		t.Cost = t.Cost.Add(sum)
 	case event.PermissionEvaluated:
 		s.applyVerdict(e, p)
 	case event.HookStarted:

@@ -211,7 +211,8 @@ func (d spending) refuseCall(c *Call) bool {
 			has.Calls--
 		}
 	}
-	short := has.Short(leastOfRest.Only(belay.Amounts{Calls: d.Purse.Limit.Calls, Time: d.Purse.Limit.Time}))
+	limit := belay.Amounts{Calls: d.Purse.Limit.Calls, Time: d.Purse.Limit.Time}
+	short := has.Only(limit).Short(leastOfRest.Only(limit))
 	if short == "" {
 		return false
 	}
