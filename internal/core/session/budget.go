@@ -96,6 +96,7 @@ func (s *State) grantBudget(rd *core.Ready) {
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.Thread, GrantID: g.ID, Amount: amount}))
 			s.give(rd, g.Thread, belay.BudgetGrant{ID: g.ID, Limit: l.Limit, Amount: amount})
 			continue
+		case len(rd.Decided) > 0: // look again when that is folded
 		case s.recall(rd, g.Thread):
 		case !g.Refused:
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.Thread, GrantID: g.ID}))

@@ -92,11 +92,13 @@ func (h *handler) recallBudget() {
 }
 
 // returnBudget gives back what the thread doesn't need: all when no turn runs or
-// waits, and what the running one doesn't need now when it was recalled.
+// waits; and when it was recalled, what the running one doesn't need while its request
+// is out or its calls aren't over. Before a request the grant that it waited for is
+// its own, or the same budget would go around without being used.
 func (d spending) returnBudget() {
 	p := &d.Purse
 	idle := d.Turn == nil && len(d.Queue) == 0
-	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (!p.Recalled || p.asked() != nil) || len(p.Open) > 0 && idle {
+	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (!p.Recalled || p.asked() != nil || !d.Turn.underway()) || len(p.Open) > 0 && idle {
 		return
 	}
 	var b belay.BudgetReturn
@@ -117,6 +119,11 @@ func (d spending) returnBudget() {
 	}
 	d.record(d.threadFact(event.LimitChanged{Op: event.LimitReturned, Scope: "thread", GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept}))
 	d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Budget: &b}})
+}
+
+// underway reports whether a step's request is out, or its calls aren't over.
+func (t *Turn) underway() bool {
+	return t != nil && t.Step != nil && (t.Step.Phase == stepRequested || t.Step.Phase == stepAnswered && !t.Step.settled())
 }
 
 // applyLimit folds a step of the budget.
