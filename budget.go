@@ -167,6 +167,9 @@ type BudgetGrant struct {
 	Amount  Amounts `json:"amount,omitzero"`
 	Refused bool    `json:"refused,omitempty"` // not as things are
 	Left    Amounts `json:"left,omitzero"`     // refused: what no thread has
+
+	Quota *QuotaWindow `json:"quota,omitempty"` // refused: for this one
+	Low   []QuotaLeft  `json:"low,omitempty"`   // quotas that are nearly used up
 }
 
 // BudgetReturn is what became of the budget that a thread was given: it spent a
@@ -178,4 +181,28 @@ type BudgetReturn struct {
 	Spent Amounts `json:"spent,omitzero"`
 	Back  Amounts `json:"back,omitzero"`
 	Kept  Amounts `json:"kept,omitzero"`
+}
+
+// Quota limits what all sessions of a tenant or of a user may use in a window of
+// time.
+type Quota struct {
+	Of    string     `json:"of"` // tenant, user
+	Kind  BudgetKind `json:"kind"`
+	Limit int64      `json:"limit"`          // as in Amounts
+	Per   string     `json:"per"`            // hour, day, week, month
+	Zone  string     `json:"zone,omitempty"` // whose days they are, by its name in the IANA database; empty is UTC
+	Warn  bool       `json:"warn,omitempty"` // nothing is blocked
+}
+
+// QuotaWindow is a quota with the window that it counts in.
+type QuotaWindow struct {
+	Quota
+	From  time.Time `json:"from"`
+	Until time.Time `json:"until"` // the next one begins
+}
+
+// QuotaLeft is what a quota has left in its window.
+type QuotaLeft struct {
+	QuotaWindow
+	Left int64 `json:"left"`
 }

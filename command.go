@@ -117,6 +117,7 @@ type (
 
 		Queue    QueueMode `json:"queue,omitempty"`    // if the thread is busy; empty: as the thread does
 		Priority int       `json:"priority,omitempty"` // when threads wait for budget; higher is first
+		Quotas   []Quota   `json:"quotas,omitempty"`   // that the session spends from, for the principal who submits
 
 		Template *TemplateRef `json:"template,omitempty"` // what the text was made from
 	}
@@ -188,6 +189,26 @@ type (
 		Budget Amounts `json:"budget"`          // the kinds that it names; the others stay as they are
 		Raise  bool    `json:"raise,omitempty"` // by so much, rather than to so much
 		Spent  Amounts `json:"spent,omitzero"`  // before the session had a budget
+	}
+
+	// AskQuota asks for a slice of the quotas that a session spends from.
+	AskQuota struct {
+		cmd
+		Session SessionID     `json:"session"`
+		User    string        `json:"user"`
+		ID      string        `json:"id"`
+		Least   Amounts       `json:"least"`   // less is of no use
+		Most    Amounts       `json:"most"`    // more isn't needed
+		Windows []QuotaWindow `json:"windows"` // that count for the session now
+	}
+
+	// ReturnQuota says what became of a session's slices.
+	ReturnQuota struct {
+		cmd
+		Session SessionID     `json:"session"`
+		User    string        `json:"user"`
+		Return  BudgetReturn  `json:"return"`
+		Windows []QuotaWindow `json:"windows"`
 	}
 
 	// OpenThread starts a thread.
@@ -368,6 +389,8 @@ var commands = map[string]reflect.Type{
 	"recall_grants":   reflect.TypeFor[RecallGrants](),
 	"return_grant":    reflect.TypeFor[ReturnGrant](),
 	"set_budget":      reflect.TypeFor[SetBudget](),
+	"ask_quota":       reflect.TypeFor[AskQuota](),
+	"return_quota":    reflect.TypeFor[ReturnQuota](),
 	"open_thread":     reflect.TypeFor[OpenThread](),
 	"submit_turn":     reflect.TypeFor[SubmitTurn](),
 	"interrupt_turn":  reflect.TypeFor[InterruptTurn](),

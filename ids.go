@@ -66,6 +66,7 @@ const (
 	KindSession = "session"
 	KindThread  = "thread"
 	KindTask    = "task"
+	KindLedger  = "ledger"  // of quotas, in the system session
 	KindProcess = "process" // a process's own stream in the system session
 )
 

@@ -11,7 +11,7 @@ import (
 type LimitChanged struct {
 	fact
 	Op      string         `json:"op"`                // set, asked, granted, refused, recalled, returned
-	Scope   string         `json:"scope"`             // session, thread
+	Scope   string         `json:"scope"`             // session, thread, quota
 	GrantID string         `json:"grantId,omitempty"` // asked, granted, refused, and returned: of the grant that what is kept belongs to
 	Thread  belay.ThreadID `json:"thread,omitempty"`  // that asks, or was given
 	Limit   belay.Amounts  `json:"limit,omitzero"`    // of the session, from now on; a kind without one isn't limited
@@ -23,6 +23,13 @@ type LimitChanged struct {
 	By      string         `json:"by,omitempty"`      // the principal who set it
 
 	Priority int `json:"priority,omitempty"` // asked: among the threads that wait
+
+	Session belay.SessionID     `json:"session,omitempty"` // of a quota: that spends from it
+	User    string              `json:"user,omitempty"`    // on whose account
+	Windows []belay.QuotaWindow `json:"windows,omitempty"` // the quotas that count
+	Quotas  []belay.Quota       `json:"quotas,omitempty"`  // set: that the session spends from now on
+	Until   time.Time           `json:"until,omitzero"`    // refused: when to ask again, because others may give something back
+	Low     []belay.QuotaLeft   `json:"low,omitempty"`     // quotas that are nearly used up, once a window
 }
 
 // Ops of a LimitChanged.
@@ -138,7 +145,7 @@ type RateLimitHit struct {
 
 // Quota is how much of something is left.
 type Quota struct {
-	Kind  string    `json:"kind"` // cost, tokens, time, calls, steps
+	Kind  string    `json:"kind"` // cost, tokens, calls, time
 	Scope string    `json:"scope"`
 	Limit int64     `json:"limit"`
 	Left  int64     `json:"left"`

@@ -141,56 +141,33 @@ func (w TrustWriter) Revoke(ctx context.Context, path string) (had bool, err err
 	return had, err
 }
 
-// How long a writer waits for another, and how long it may take itself.
-const (
-	lease = 15 * time.Second
-	pause = 20 * time.Millisecond
-	tries = 100
-)
+// tries is how often a writer decides anew because another one was faster.
+const tries = 100
 
 // write decides on what is there and appends the fact. Another writer between
 // the two makes it decide again.
-func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) *event.PolicyChanged) (*TrustBook, error) {
-	epoch, err := w.claim(ctx)
-	if err != nil {
-		return nil, err
-	}
-	defer w.Store.Release(context.WithoutCancel(ctx), belay.SessionID(trustStream), epoch) //nolint:errcheck // the lease ends by itself
-	for range tries {
-		b, err := ReadTrust(ctx, w.Store)
-		if err != nil {
-			return nil, err
+func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) *event.PolicyChanged) (b *TrustBook, err error) {
+	err = store.ClaimStream(ctx, w.Store, w.Owner, trustStream, func(epoch int64) error {
+		for range tries {
+			if b, err = ReadTrust(ctx, w.Store); err != nil {
+				return err
+			}
+			p := decide(b)
+			if p == nil {
+				return nil
+			}
+			e := event.Envelope{Stream: trustStream, Seq: b.seq + 1, IDs: belay.IDs{Session: belay.SystemSession}, Data: *p}
+			_, err = w.Store.Append(ctx, store.Batch{Session: belay.SystemSession, Stream: trustStream, After: b.seq, Epoch: epoch, Events: []event.Envelope{e}})
+			if !errors.Is(err, store.ErrConflict) {
+				break
+			}
 		}
-		p := decide(b)
-		if p == nil {
-			return b, nil
+		if err == nil {
+			b, err = ReadTrust(ctx, w.Store)
 		}
-		e := event.Envelope{Stream: trustStream, Seq: b.seq + 1, IDs: belay.IDs{Session: belay.SystemSession}, Data: *p}
-		_, err = w.Store.Append(ctx, store.Batch{Session: belay.SystemSession, Stream: trustStream, After: b.seq, Epoch: epoch, Events: []event.Envelope{e}})
-		if errors.Is(err, store.ErrConflict) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		return ReadTrust(ctx, w.Store)
-	}
-	return nil, store.ErrConflict
-}
-
-// claim waits a moment for another process that is writing.
-func (w TrustWriter) claim(ctx context.Context) (int64, error) {
-	for try := 0; ; try++ {
-		epoch, err := w.Store.Claim(ctx, belay.SessionID(trustStream), w.Owner, lease)
-		if _, owned := errors.AsType[*store.OwnedError](err); !owned || try == tries {
-			return epoch, err
-		}
-		select {
-		case <-ctx.Done():
-			return 0, context.Cause(ctx)
-		case <-time.After(pause):
-		}
-	}
+		return err
+	})
+	return b, err
 }
 
 // governed are the files of a workspace that count only when they are trusted,

@@ -6,6 +6,7 @@ package core
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -186,6 +187,30 @@ type GoBack struct {
 
 // Key is that of the turn.
 func (e GoBack) Key() string { return "goback/" + string(e.Turn) }
+
+// AskQuota asks the quotas for a slice that a session may spend.
+type AskQuota struct {
+	IDs         belay.IDs
+	ID          string
+	Try         int // from 1
+	User        string
+	Least, Most belay.Amounts
+	Quotas      []belay.Quota
+}
+
+// Key is that of one try.
+func (e AskQuota) Key() string { return "quota/" + e.ID + "/" + strconv.Itoa(e.Try) }
+
+// ReturnQuota says what became of a session's slices.
+type ReturnQuota struct {
+	IDs    belay.IDs
+	User   string
+	Return belay.BudgetReturn
+	Quotas []belay.Quota
+}
+
+// Key is that of the slices.
+func (e ReturnQuota) Key() string { return "quota/return/" + strings.Join(e.Return.Closed, "/") }
 
 // RestoreFiles makes files what they were, by a plan that is content.
 type RestoreFiles struct {

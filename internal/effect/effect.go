@@ -56,6 +56,7 @@ type Performers struct {
 	convs      *history.Cache
 	rules      rulesCache
 	background backgroundPrograms
+	decide     Decide
 
 	mu    sync.Mutex
 	roots map[string]*os.Root // workspaces
@@ -79,6 +80,14 @@ func New(c Config) (*Performers, error) {
 	}
 	return &Performers{c: c, convs: history.NewCache(c.Store), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
 }
+
+// Decide lets a stream that all sessions share handle a command, as
+// engine.Engine.Decide does.
+type Decide func(ctx context.Context, o belay.Order) (core.Decider, []event.Envelope, error)
+
+// UseQuotas names what decides on quotas. It is called before the first effect of a
+// session that has some.
+func (e *Performers) UseQuotas(d Decide) { e.decide = d }
 
 // Close releases the workspaces. It must not be called while sessions run.
 func (e *Performers) Close() error {
@@ -152,6 +161,10 @@ func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effec
 		return v.rollBackTurn(ctx, eff)
 	case core.RestoreFiles:
 		return v.restoreFiles(ctx, run, eff)
+	case core.AskQuota:
+		return v.askQuota(ctx, eff)
+	case core.ReturnQuota:
+		return v.returnQuota(ctx, eff)
 	case core.KeepProcess:
 		return v.keepProcess(ctx, run, eff)
 	case core.SendInput:

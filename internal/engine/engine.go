@@ -10,12 +10,14 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/quota"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -39,6 +41,8 @@ type Engine struct {
 	c      Config
 	claims claims
 	stuck  atomic.Int64 // effects that were given up
+
+	deciding sync.Mutex // one decision on a stream of the system session at a time
 }
 
 // New checks the configuration.
@@ -67,6 +71,8 @@ func NewDecider(s belay.StreamID) (core.Decider, string, error) {
 		return thread.New(s), thread.Version, nil
 	case belay.KindTask:
 		return task.New(s), task.Version, nil
+	case belay.KindLedger:
+		return quota.New(s), quota.Version, nil
 	}
 	return nil, "", belay.Errorf(belay.CodeRequires, "this build has no decider for streams of kind %q", s.Kind()).At(string(s))
 }

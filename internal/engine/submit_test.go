@@ -20,10 +20,14 @@ import (
 )
 
 // second is another process on the same store.
-func (b *bench) second(id string) (*system, *memory.Store) {
+func (b *bench) second(id string, change ...func(*config)) (*system, *memory.Store) {
 	h := b.h.Data().Open(memory.Options{})
 	set, _ := tool.NewSet()
-	e, err := newEngine(config{Store: h, Owner: store.Owner{ID: id, Host: "test", PID: 2}, Tools: set})
+	c := config{Store: h, Owner: store.Owner{ID: id, Host: "test", PID: 2}, Tools: set}
+	for _, f := range change {
+		f(&c)
+	}
+	e, err := newEngine(c)
 	if err != nil {
 		b.t.Fatal(err)
 	}

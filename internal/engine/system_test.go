@@ -49,5 +49,8 @@ func newEngine(c config) (*system, error) {
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: p, Secrets: c.Secrets, Now: c.Now, Point: c.Point, Stall: c.Stall})
+	if err == nil {
+		p.UseQuotas(e.Decide)
+	}
 	return &system{e, p}, err
 }

@@ -28,28 +28,32 @@ func RecordDeletions(ctx context.Context, st Run, owner Owner, all []Tombstone) 
 	if len(all) == 0 {
 		return nil
 	}
-	epoch, err := claimSystem(ctx, st, owner)
-	if err != nil {
-		return err
-	}
-	defer st.Release(context.WithoutCancel(ctx), belay.SessionID(SystemStream), epoch) //nolint:errcheck // the lease ends by itself
-	for _, t := range all {
-		if err := recordDeletion(ctx, st, epoch, t); err != nil {
-			return fmt.Errorf("record the deletion of %s: %w", t.Session, err)
+	return ClaimStream(ctx, st, owner, SystemStream, func(epoch int64) error {
+		for _, t := range all {
+			if err := recordDeletion(ctx, st, epoch, t); err != nil {
+				return fmt.Errorf("record the deletion of %s: %w", t.Session, err)
+			}
 		}
-	}
-	return nil
+		return nil
+	})
 }
 
-func claimSystem(ctx context.Context, st Run, owner Owner) (int64, error) {
+// ClaimStream claims a stream of the system session, which all processes share, for
+// what do appends to it. It waits a moment for another process that has it. Of one
+// process only one call may be for a stream at a time.
+func ClaimStream(ctx context.Context, st Owners, owner Owner, s belay.StreamID, do func(epoch int64) error) error {
 	for try := 0; ; try++ {
-		epoch, err := st.Claim(ctx, belay.SessionID(SystemStream), owner, lease)
+		epoch, err := st.Claim(ctx, belay.SessionID(s), owner, lease)
+		if err == nil {
+			defer st.Release(context.WithoutCancel(ctx), belay.SessionID(s), epoch) //nolint:errcheck // the lease ends by itself
+			return do(epoch)
+		}
 		if _, owned := errors.AsType[*OwnedError](err); !owned || try == tries {
-			return epoch, err
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return 0, context.Cause(ctx)
+			return context.Cause(ctx)
 		case <-time.After(pause):
 		}
 	}

@@ -92,6 +92,9 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 		return nil, err
 	}
 	e, err := engine.New(engine.Config{Store: st, Owner: store.ThisProcess(), Performers: p, Secrets: secrets, Now: h.c.Now, Point: h.c.Point})
+	if err == nil {
+		p.UseQuotas(e.Decide)
+	}
 	h.opened, h.perform = st, p
 	r := h.Reader(st)
 	r.Engine, r.Attachable, r.Workspaces = e, p.Attachable, &Workspaces{host: h, set: set}

@@ -146,16 +146,16 @@ func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionStat
 }
 
 // shares are what threads have of grants now, and ask for.
-func shares(ctx context.Context, r *app.Runtime, all grant.Book) ([]ThreadShare, error) {
+func shares(ctx context.Context, r *app.Runtime, all grant.Book[belay.ThreadID]) ([]ThreadShare, error) {
 	out := []ThreadShare{}
 	for _, g := range all {
-		i := slices.IndexFunc(out, func(t ThreadShare) bool { return t.Thread == g.Thread })
+		i := slices.IndexFunc(out, func(t ThreadShare) bool { return t.Thread == g.To })
 		if i < 0 {
-			th, err := r.Thread(ctx, g.Thread)
+			th, err := r.Thread(ctx, g.To)
 			if err != nil {
 				return nil, err
 			}
-			t := ThreadShare{Thread: g.Thread, spent: th.Purse.Spent}
+			t := ThreadShare{Thread: g.To, spent: th.Purse.Spent}
 			for _, o := range th.Purse.Open {
 				t.Reserved = t.Reserved.Add(o.Amount)
 			}

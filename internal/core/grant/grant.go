@@ -15,12 +15,12 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// Grant is one that was asked for.
-type Grant struct {
-	ID      string         `json:"id"`               // the taker's: unique among its own
-	Thread  belay.ThreadID `json:"thread,omitempty"` // the taker; empty in the taker's own book
-	Given   bool           `json:"given,omitempty"`
-	Refused bool           `json:"refused,omitempty"` // it can't be given as things are; it may be later
+// Grant is one that was asked for. T is the type of the takers.
+type Grant[T ~string] struct {
+	ID      string `json:"id"`           // the taker's: unique among its own
+	To      T      `json:"to,omitempty"` // the taker; empty in the taker's own book
+	Given   bool   `json:"given,omitempty"`
+	Refused bool   `json:"refused,omitempty"` // it can't be given as things are; it may be later
 
 	Whole bool `json:"whole,omitempty"` // of the workspace: all of it
 
@@ -29,43 +29,44 @@ type Grant struct {
 	Amount   belay.Amounts `json:"amount,omitzero"`
 	Recalled bool          `json:"recalled,omitempty"`
 	Priority int           `json:"priority,omitempty"`
+	User     string        `json:"user,omitempty"` // of a quota: on whose account
 }
 
 // Book is grants of one kind, in the order in which they were asked for.
-type Book []Grant
+type Book[T ~string] []Grant[T]
 
-// Find is a thread's grant by its id; nil: there is none.
-func (b Book) Find(thread belay.ThreadID, id string) *Grant {
-	if i := slices.IndexFunc(b, func(g Grant) bool { return g.Thread == thread && g.ID == id }); i >= 0 {
+// Find is a taker's grant by its id; nil: there is none.
+func (b Book[T]) Find(to T, id string) *Grant[T] {
+	if i := slices.IndexFunc(b, func(g Grant[T]) bool { return g.To == to && g.ID == id }); i >= 0 {
 		return &b[i]
 	}
 	return nil
 }
 
 // Ask notes that a grant was asked for. Asking again changes nothing.
-func (b *Book) Ask(g Grant) {
-	if b.Find(g.Thread, g.ID) == nil {
+func (b *Book[T]) Ask(g Grant[T]) {
+	if b.Find(g.To, g.ID) == nil {
 		*b = append(*b, g)
 	}
 }
 
 // Give notes that a grant was given, asked for or not.
-func (b *Book) Give(g Grant) {
+func (b *Book[T]) Give(g Grant[T]) {
 	b.Ask(g)
-	have := b.Find(g.Thread, g.ID)
+	have := b.Find(g.To, g.ID)
 	have.Given, have.Refused, have.Amount = true, false, g.Amount
 }
 
 // Return removes a grant.
-func (b *Book) Return(thread belay.ThreadID, id string) {
-	*b = slices.DeleteFunc(*b, func(g Grant) bool { return g.Thread == thread && g.ID == id })
+func (b *Book[T]) Return(to T, id string) {
+	*b = slices.DeleteFunc(*b, func(g Grant[T]) bool { return g.To == to && g.ID == id })
 }
 
-// Close removes some of a thread's grants, but for an amount that belongs to one of
+// Close removes some of a taker's grants, but for an amount that belongs to one of
 // them from now on; an empty id keeps none.
-func (b *Book) Close(thread belay.ThreadID, closed []string, id string, amount belay.Amounts) {
-	*b = slices.DeleteFunc(*b, func(g Grant) bool { return g.Thread == thread && g.ID != id && slices.Contains(closed, g.ID) })
-	if have := b.Find(thread, id); have != nil {
+func (b *Book[T]) Close(to T, closed []string, id string, amount belay.Amounts) {
+	*b = slices.DeleteFunc(*b, func(g Grant[T]) bool { return g.To == to && g.ID != id && slices.Contains(closed, g.ID) })
+	if have := b.Find(to, id); have != nil {
 		have.Amount = amount
 	}
 }

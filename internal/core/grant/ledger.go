@@ -11,14 +11,31 @@ import (
 // Ledger is a session's budget: its limit, what was spent of it, and what its
 // threads have of the rest or ask for. Always: limit = spent + granted + left.
 type Ledger struct {
-	Limit  belay.Amounts `json:"limit,omitzero"` // a kind without one isn't limited; none: there is no budget
-	Spent  belay.Amounts `json:"spent,omitzero"` // as far as threads have told
-	Grants Book          `json:"grants,omitempty"`
+	Limit  belay.Amounts        `json:"limit,omitzero"` // a kind without one isn't limited; none: there is no budget
+	Spent  belay.Amounts        `json:"spent,omitzero"` // as far as threads have told
+	Grants Book[belay.ThreadID] `json:"grants,omitempty"`
+	Quotas
 }
 
 // Left is what no thread has. A kind is negative when a provider took more than
 // a request could cost as far as its price was known, or when the limit was lowered.
 func (l *Ledger) Left() belay.Amounts {
+	left, sliced := l.Own(), l.sliced()
+	for _, g := range l.Grants {
+		sliced = sliced.Sub(g.Amount)
+	}
+	for _, q := range l.Shared {
+		if of := left.Of(q.Kind); *l.Limit.Of(q.Kind) == 0 {
+			*of = *sliced.Of(q.Kind)
+		} else {
+			*of = min(*of, *sliced.Of(q.Kind))
+		}
+	}
+	return left.Only(l.Told())
+}
+
+// Own is what no thread has of the session's own limit, whatever quotas say.
+func (l *Ledger) Own() belay.Amounts {
 	left := l.Limit.Sub(l.Spent)
 	for _, g := range l.Grants {
 		left = left.Sub(g.Amount)
@@ -26,19 +43,31 @@ func (l *Ledger) Left() belay.Amounts {
 	return left.Only(l.Limit)
 }
 
-// Limited reports whether there is a budget.
-func (l *Ledger) Limited() bool { return l.Limit != belay.Amounts{} }
+// Told is the limit that threads are told: a kind that only a quota limits has that
+// quota's.
+func (l *Ledger) Told() belay.Amounts {
+	limit := l.Limit
+	for _, q := range l.Shared {
+		if of := limit.Of(q.Kind); *of == 0 && !q.Warn {
+			*of = q.Limit
+		}
+	}
+	return limit
+}
+
+// Limited reports whether there is a budget or a quota.
+func (l *Ledger) Limited() bool { return l.Told() != belay.Amounts{} }
 
 // Only reports whether no other thread has a part of the budget or asks for one.
 func (l *Ledger) Only(thread belay.ThreadID) bool {
-	return !slices.ContainsFunc(l.Grants, func(g Grant) bool { return g.Thread != thread })
+	return !slices.ContainsFunc(l.Grants, func(g Grant[belay.ThreadID]) bool { return g.To != thread })
 }
 
 // Waiting are the requests that weren't answered with a grant, the most urgent
 // first.
-func (l *Ledger) Waiting() []Grant {
-	all := slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant) bool { return g.Given })
-	slices.SortStableFunc(all, func(a, b Grant) int { return b.Priority - a.Priority })
+func (l *Ledger) Waiting() []Grant[belay.ThreadID] {
+	all := slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant[belay.ThreadID]) bool { return g.Given })
+	slices.SortStableFunc(all, func(a, b Grant[belay.ThreadID]) int { return b.Priority - a.Priority })
 	return all
 }
 
@@ -46,7 +75,7 @@ func (l *Ledger) Waiting() []Grant {
 // refuses a limit below what was spent, and a raise of what isn't limited.
 func (l *Ledger) Set(c belay.SetBudget) (limit, before belay.Amounts, err error) {
 	spent := l.Spent
-	if !l.Limited() {
+	if l.Limit == (belay.Amounts{}) {
 		before, spent = c.Spent, c.Spent
 	}
 	if kind := c.Budget.Only(l.Limit).Short(c.Budget); c.Raise && kind != "" {
@@ -67,7 +96,11 @@ func one(k belay.BudgetKind) (a belay.Amounts) {
 
 // Apply folds a step of the budget that the session's stream has.
 func (l *Ledger) Apply(p event.LimitChanged) {
-	g := Grant{ID: p.GrantID, Thread: p.Thread, Least: p.Least, Most: p.Amount, Amount: p.Amount, Priority: p.Priority}
+	if p.Scope == ScopeQuota {
+		l.Quotas.apply(p)
+		return
+	}
+	g := Grant[belay.ThreadID]{ID: p.GrantID, To: p.Thread, Least: p.Least, Most: p.Amount, Amount: p.Amount, Priority: p.Priority}
 	switch p.Op {
 	case event.LimitSet:
 		l.Limit, l.Spent = p.Limit, l.Spent.Add(p.Spent)
@@ -82,12 +115,12 @@ func (l *Ledger) Apply(p event.LimitChanged) {
 		}
 	case event.LimitRecalled:
 		for i := range l.Grants {
-			if g := &l.Grants[i]; g.Thread == p.Thread && g.Given {
+			if g := &l.Grants[i]; g.To == p.Thread && g.Given {
 				g.Recalled = true
 			}
 		}
 	case event.LimitReturned:
-		l.Spent = l.Spent.Add(p.Spent)
+		l.Spent, l.Drawn = l.Spent.Add(p.Spent), l.Drawn.Add(p.Spent)
 		l.Grants.Close(p.Thread, p.Closed, p.GrantID, p.Kept)
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -36,13 +37,13 @@ func (s *State) takeBack(c belay.ReturnGrant) (facts []core.Fact) {
 
 // advance is the part of the budget that goes to a thread with its work: all that
 // is left while it is the only one.
-func (s *State) advance(thread belay.ThreadID, n int) (fact []core.Fact, with *belay.BudgetGrant) {
-	if !s.Budget.Limited() {
+func (s *State) advance(l grant.Ledger, thread belay.ThreadID, n int) (fact []core.Fact, with *belay.BudgetGrant) {
+	if !l.Limited() {
 		return nil, nil
 	}
-	with = &belay.BudgetGrant{Limit: s.Budget.Limit}
-	amount := s.Budget.Left().Max(belay.Amounts{})
-	if amount == (belay.Amounts{}) || !s.Budget.Only(thread) {
+	with = &belay.BudgetGrant{Limit: l.Told()}
+	amount := l.Left().Max(belay.Amounts{})
+	if amount == (belay.Amounts{}) || !l.Only(thread) {
 		return nil, with
 	}
 	with.ID, with.Amount = belay.DeriveID("grant", s.Stream, s.Seq+1+int64(n), 0), amount
@@ -78,29 +79,32 @@ func (s *State) limitFact(p event.LimitChanged) core.Fact {
 // their priority and then of their requests, which none overtakes. A thread that is
 // alone gets all. What is short is recalled from the others; when none of them has
 // any, the request is refused until the limit is raised.
-func (s *State) grantBudget(rd *core.Ready) {
+func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 	l := &s.Budget
+	s.returnQuota(rd)
 	left := l.Left()
 	if left.Short(belay.Amounts{}) != "" {
 		s.recall(rd, "")
 	}
 	for _, g := range l.Waiting() {
 		most := g.Most
-		if l.Only(g.Thread) {
+		if l.Only(g.To) {
 			most = left
 		}
-		amount := left.Min(most).Only(l.Limit)
+		limit := l.Told()
+		amount := left.Min(most).Only(limit)
 		switch {
-		case !l.Limited() || amount.Short(g.Least.Only(l.Limit)) == "":
+		case amount.Short(g.Least.Only(limit)) == "":
 			left = left.Sub(amount)
-			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.Thread, GrantID: g.ID, Amount: amount}))
-			s.give(rd, g.Thread, belay.BudgetGrant{ID: g.ID, Limit: l.Limit, Amount: amount})
+			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.To, GrantID: g.ID, Amount: amount}))
+			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Amount: amount, Low: l.Said(g.ID).Low})
 			continue
 		case len(rd.Decided) > 0: // look again when that is folded
-		case s.recall(rd, g.Thread):
+		case s.askQuota(rd, g, left, now):
+		case s.recall(rd, g.To):
 		case !g.Refused:
-			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.Thread, GrantID: g.ID}))
-			s.give(rd, g.Thread, belay.BudgetGrant{ID: g.ID, Limit: l.Limit, Refused: true, Left: left})
+			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.To, GrantID: g.ID}))
+			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Refused: true, Left: left, Quota: l.Said(g.ID).For})
 			continue
 		default:
 			continue
@@ -119,16 +123,16 @@ func (s *State) give(rd *core.Ready, thread belay.ThreadID, b belay.BudgetGrant)
 func (s *State) recall(rd *core.Ready, but belay.ThreadID) (may bool) {
 	var asked []belay.ThreadID
 	for _, g := range s.Budget.Grants {
-		if g.Thread == but || !g.Given {
+		if g.To == but || !g.Given {
 			continue
 		}
-		may = may || !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant) bool { return o.Thread == g.Thread && !o.Given })
-		if g.Recalled || slices.Contains(asked, g.Thread) {
+		may = may || !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant[belay.ThreadID]) bool { return o.To == g.To && !o.Given })
+		if g.Recalled || slices.Contains(asked, g.To) {
 			continue
 		}
-		asked = append(asked, g.Thread)
-		rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRecalled, Thread: g.Thread}))
-		rd.Sends = append(rd.Sends, core.Send{To: g.Thread.Stream(), Command: belay.RecallGrants{}})
+		asked = append(asked, g.To)
+		rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRecalled, Thread: g.To}))
+		rd.Sends = append(rd.Sends, core.Send{To: g.To.Stream(), Command: belay.RecallGrants{}})
 	}
 	return may
 }

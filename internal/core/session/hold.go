@@ -51,7 +51,7 @@ func (s *State) holdFact(op string, thread belay.ThreadID, h belay.Hold) core.Fa
 }
 
 func (s *State) applyHold(p event.HoldChange) {
-	g := grant.Grant{ID: string(p.Call), Thread: p.Thread, Whole: p.Whole}
+	g := grant.Grant[belay.ThreadID]{ID: string(p.Call), To: p.Thread, Whole: p.Whole}
 	switch p.Op {
 	case event.HoldShared:
 		s.Awaited = slices.DeleteFunc(s.Awaited, func(t belay.ThreadID) bool { return t == p.Thread })
@@ -84,7 +84,7 @@ func (s *State) grantHolds(rd *core.Ready) {
 		}
 		some, whole = true, h.Whole
 		call := belay.CallID(h.ID)
-		rd.Decided = append(rd.Decided, s.holdFact(event.HoldGranted, h.Thread, belay.Hold{Call: call, Whole: h.Whole}))
-		rd.Sends = append(rd.Sends, core.Send{To: h.Thread.Stream(), Command: belay.GiveGrant{Call: call, Others: s.others(h.Thread)}})
+		rd.Decided = append(rd.Decided, s.holdFact(event.HoldGranted, h.To, belay.Hold{Call: call, Whole: h.Whole}))
+		rd.Sends = append(rd.Sends, core.Send{To: h.To.Stream(), Command: belay.GiveGrant{Call: call, Others: s.others(h.To)}})
 	}
 }

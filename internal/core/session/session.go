@@ -36,8 +36,8 @@ type State struct {
 	Turns     []belay.TurnID   `json:"turns,omitempty"`
 	Seq       int64            `json:"seq"`
 
-	Holds   grant.Book       `json:"holds,omitempty"`   // of the workspace, by calls
-	Awaited []belay.ThreadID `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
+	Holds   grant.Book[belay.ThreadID] `json:"holds,omitempty"`   // of the workspace, by calls
+	Awaited []belay.ThreadID           `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
 
 	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that reported
 
@@ -64,7 +64,7 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 	case belay.CreateSession:
 		return d.create(o, c)
 	case belay.SubmitWork:
-		return d.submit(c)
+		return d.submit(o, c)
 	case belay.UpdateSession:
 		return d.update(o, c)
 	case belay.LabelSession:
@@ -112,7 +112,7 @@ func granted(ids belay.IDs, have []policy.Grant, set belay.Settings, by string) 
 }
 
 // submit opens the thread, if it is new, and gives the task its objective.
-func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
+func (d *Decider) submit(o belay.Order, c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	if s.Session == "" {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session").WithHint("belay sessions list shows those of this workspace")
@@ -128,13 +128,16 @@ func (d *Decider) submit(c belay.SubmitWork) ([]core.Fact, []core.Send, error) {
 		}
 		sends = append(sends, s.share(c.Thread)...)
 	}
-	gift, budget := s.advance(c.Thread, 1)
+	quotas := s.setQuotas(o.Principal, c.Quotas)
+	ledger := s.Budget
+	ledger.Shared = c.Quotas
+	gift, budget := s.advance(ledger, c.Thread, 1+len(quotas))
 	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template, Queue: c.Queue, Place: s.Seq + 1, Priority: c.Priority, Budget: budget}})
 	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
 	if s.Archived { // who works on it wants to see it
 		given.Archived = new(bool)
 	}
-	return append([]core.Fact{{IDs: s.ids(), Data: given}}, gift...), sends, nil
+	return slices.Concat([]core.Fact{{IDs: s.ids(), Data: given}}, quotas, gift), sends, nil
 }
 
 func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []core.Send, error) {
@@ -220,7 +223,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.SessionUpdated:
 		s.updated(p)
 	case event.LimitChanged:
-		if s.Budget.Apply(p); p.Op == event.LimitSet {
+		if s.Budget.Apply(p); p.Op == event.LimitSet && p.Scope != grant.ScopeQuota {
 			s.Settings.Budget = p.Limit
 		}
 	case event.PolicyChanged:
@@ -273,9 +276,12 @@ func (s *State) updated(p event.SessionUpdated) {
 }
 
 // Next answers what threads ask for.
-func (d *Decider) Next(time.Time) (rd core.Ready) {
+func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	d.s.grantHolds(&rd)
-	d.s.grantBudget(&rd)
+	d.s.grantBudget(&rd, now)
+	if len(rd.Decided) > 0 {
+		rd.Effects, rd.Wake = nil, time.Time{}
+	}
 	return rd
 }
 

@@ -16,11 +16,12 @@ type spending struct{ *decision }
 // purse is what the thread has of its session's budget. It is spent by charges:
 // reserve.go says what a request may take, charge.go what it took.
 type purse struct {
-	Limit    belay.Amounts `json:"limit,omitzero"`     // of the session; none: there is no budget
-	Grants   grant.Book    `json:"grants,omitempty"`   // given, and asked for
-	Spent    belay.Amounts `json:"spent,omitzero"`     // of what was given, since something was returned
-	Recalled bool          `json:"recalled,omitempty"` // the session wants back what isn't needed
-	Open     []reservation `json:"open,omitempty"`     // of requests whose cost isn't recorded
+	Limit    belay.Amounts              `json:"limit,omitzero"`     // of the session; none: there is no budget
+	Grants   grant.Book[belay.ThreadID] `json:"grants,omitempty"`   // given, and asked for
+	Spent    belay.Amounts              `json:"spent,omitzero"`     // of what was given, since something was returned
+	Recalled bool                       `json:"recalled,omitempty"` // the session wants back what isn't needed
+	Quota    *belay.QuotaWindow         `json:"quota,omitempty"`    // for which the session refused last
+	Open     []reservation              `json:"open,omitempty"`     // of requests whose cost isn't recorded
 }
 
 // limited reports whether the session has a budget.
@@ -39,8 +40,8 @@ func (p *purse) has() (a belay.Amounts) {
 }
 
 // asked is the request that the session hasn't answered with a grant.
-func (p *purse) asked() *grant.Grant {
-	return find(p.Grants, func(g *grant.Grant) bool { return !g.Given })
+func (p *purse) asked() *grant.Grant[belay.ThreadID] {
+	return find(p.Grants, func(g *grant.Grant[belay.ThreadID]) bool { return !g.Given })
 }
 
 // spend counts what is used while the session limits it.
@@ -75,8 +76,13 @@ func (h *handler) takeBudget(b *belay.BudgetGrant) {
 	case have == nil || have.Given: // taken back before, or taken
 		return
 	case b.Refused:
-		h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitRefused, Scope: "thread", GrantID: b.ID, Amount: b.Left}})
+		h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitRefused, Scope: "thread", GrantID: b.ID, Amount: b.Left, Windows: windows(b.Quota)}})
 		return
+	}
+	for _, l := range b.Low {
+		if h.Turn != nil {
+			h.record(h.fact(event.QuotaLow{Quota: quotaOf(l)}))
+		}
 	}
 	if t := h.Turn; t != nil && t.Ask != nil && t.Ask.Open && t.Ask.Kind == askBudget {
 		h.resolve(t.Ask, nil, "cancelled", "budget", "", "there is budget again")
@@ -129,7 +135,7 @@ func (t *Turn) underway() bool {
 // applyLimit folds a step of the budget.
 func (s *State) applyLimit(p event.LimitChanged) {
 	u := &s.Purse
-	switch g := (grant.Grant{ID: p.GrantID, Least: p.Least, Most: p.Amount, Amount: p.Amount}); p.Op {
+	switch g := (grant.Grant[belay.ThreadID]{ID: p.GrantID, Least: p.Least, Most: p.Amount, Amount: p.Amount}); p.Op {
 	case event.LimitSet:
 		u.Limit = p.Limit
 	case event.LimitAsked:
@@ -140,6 +146,10 @@ func (s *State) applyLimit(p event.LimitChanged) {
 	case event.LimitRefused:
 		if have := u.Grants.Find("", p.GrantID); have != nil {
 			have.Refused = true
+		}
+		u.Quota = nil
+		if len(p.Windows) > 0 {
+			u.Quota = &p.Windows[0]
 		}
 	case event.LimitRecalled:
 		u.Recalled = true
@@ -184,11 +194,18 @@ type shortfall struct {
 // be asked, a final step uses what was kept for it, and the turn ends.
 func (d spending) low(kind string, s shortfall) {
 	t := d.Turn
+	alone := t.Low != "" || d.rules.headless()
 	reason := "the budget of the " + s.scope() + " (" + s.limit.String() + ") has no " + lows[s.kind].what + " left for a request"
+	if q := d.Purse.Quota; q != nil && !s.turn { // which no answer raises
+		alone, reason = true, "the quota of the "+q.Of+" a "+q.Per+" ("+one(q.Kind, q.Limit).String()+") is used up until "+q.Until.UTC().Format(time.RFC3339)
+		if t.Low == "" {
+			d.record(d.fact(event.QuotaBlocked{Quota: quotaOf(belay.QuotaLeft{QuotaWindow: *q}), Reason: reason}))
+		}
+	}
 	switch {
-	case kind == KindFinal || t.Step == nil && (t.Low != "" || d.rules.headless()):
+	case kind == KindFinal || t.Step == nil && alone:
 		d.fail(belay.OverBudget, lows[s.kind].code, reason)
-	case t.Low != "" || d.rules.headless():
+	case alone:
 		d.short = s.kind
 		d.ask(KindFinal)
 	case t.Ask == nil || !t.Ask.Open:
@@ -199,6 +216,25 @@ func (d spending) low(kind string, s shortfall) {
 	default:
 		d.wakeAt(t.Ask.Until)
 	}
+}
+
+// one is an amount of one kind.
+func one(k belay.BudgetKind, n int64) (a belay.Amounts) {
+	*a.Of(k) = n
+	return a
+}
+
+func windows(q *belay.QuotaWindow) []belay.QuotaWindow {
+	if q == nil {
+		return nil
+	}
+	return []belay.QuotaWindow{*q}
+}
+
+// quotaOf is a quota as the facts of the standard have it.
+func quotaOf(l belay.QuotaLeft) event.Quota {
+	unit := map[belay.BudgetKind]string{belay.BudgetCost: "microUSD", belay.BudgetTokens: "token", belay.BudgetCalls: "call", belay.BudgetTime: "ns"}[l.Kind]
+	return event.Quota{Kind: string(l.Kind), Scope: l.Of, Limit: l.Limit, Left: l.Left, Unit: unit, Until: l.Until}
 }
 
 func (s shortfall) scope() string {
@@ -262,7 +298,7 @@ func (p *purse) take(b *belay.BudgetGrant) {
 		return
 	}
 	if p.Limit = b.Limit; b.ID != "" {
-		p.Grants.Give(grant.Grant{ID: b.ID, Amount: b.Amount})
+		p.Grants.Give(grant.Grant[belay.ThreadID]{ID: b.ID, Amount: b.Amount})
 		p.Recalled = false
 	}
 }

@@ -58,7 +58,7 @@ func (s *State) holdFact(op string, h belay.Hold) core.Fact {
 // applyHold folds a change of the holds that calls have or ask for. Whether they
 // get them is the session's word; it is a fact here before the call begins.
 func (ps *programState) applyHold(p event.HoldChange) {
-	g := grant.Grant{ID: string(p.Call), Whole: p.Whole}
+	g := grant.Grant[belay.ThreadID]{ID: string(p.Call), Whole: p.Whole}
 	switch p.Op {
 	case event.HoldShared:
 		ps.Shared = true

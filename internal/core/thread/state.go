@@ -73,15 +73,15 @@ type gateState struct {
 
 // programState is what runs, what it used, and what of the workspace it holds.
 type programState struct {
-	Pace     []throughput       `json:"pace,omitempty"`    // of the tools, the latest last
-	Took     belay.ProgramUse   `json:"took,omitzero"`     // by programs
-	Reported belay.ProgramUse   `json:"reported,omitzero"` // of that, to the session
-	Others   belay.ProgramUse   `json:"others,omitzero"`   // by programs of the session's other threads, when it granted last
-	Use      belay.WorkspaceUse `json:"use,omitzero"`      // how the session uses the workspace
-	Shared   bool               `json:"shared,omitempty"`  // by other threads of the session too
-	Holds    grant.Book         `json:"holds,omitempty"`   // what its calls have of it, or asked for
-	Procs    []Proc             `json:"procs,omitempty"`   // that run
-	Gone     []endedProcess     `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
+	Pace     []throughput               `json:"pace,omitempty"`    // of the tools, the latest last
+	Took     belay.ProgramUse           `json:"took,omitzero"`     // by programs
+	Reported belay.ProgramUse           `json:"reported,omitzero"` // of that, to the session
+	Others   belay.ProgramUse           `json:"others,omitzero"`   // by programs of the session's other threads, when it granted last
+	Use      belay.WorkspaceUse         `json:"use,omitzero"`      // how the session uses the workspace
+	Shared   bool                       `json:"shared,omitempty"`  // by other threads of the session too
+	Holds    grant.Book[belay.ThreadID] `json:"holds,omitempty"`   // what its calls have of it, or asked for
+	Procs    []Proc                     `json:"procs,omitempty"`   // that run
+	Gone     []endedProcess             `json:"gone,omitempty"`    // that ended, and the model doesn't know yet
 }
 
 // fileState is what the thread knows of files, of the plan and of artifacts.

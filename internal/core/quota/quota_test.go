@@ -1,0 +1,125 @@
+package quota
+
+import (
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/coretest"
+)
+
+func instant(t *testing.T, s string) time.Time {
+	t.Helper()
+	at, err := time.Parse(time.RFC3339, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at
+}
+
+// TestWindowsFollowTheClocksOfTheirZone: where clocks change, days are longer or
+// shorter, and a day whose midnight they skip begins later.
+// Guarantee: E71.
+func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
+	for _, c := range []struct{ per, zone, at, from, until string }{
+		{"hour", "", "2026-11-23T10:59:59Z", "2026-11-23T10:00:00Z", "2026-11-23T11:00:00Z"},
+		{"hour", "Asia/Kolkata", "2026-11-23T10:59:59Z", "2026-11-23T10:30:00Z", "2026-11-23T11:30:00Z"},
+		{"day", "", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00Z", "2026-11-24T00:00:00Z"},
+		{"day", "Europe/Berlin", "2026-03-29T10:00:00Z", "2026-03-28T23:00:00Z", "2026-03-29T22:00:00Z"},     // 23 hours
+		{"day", "Europe/Berlin", "2026-10-25T10:00:00Z", "2026-10-24T22:00:00Z", "2026-10-25T23:00:00Z"},     // 25 hours
+		{"day", "America/Sao_Paulo", "2018-11-04T12:00:00Z", "2018-11-04T03:00:00Z", "2018-11-05T02:00:00Z"}, // no midnight
+		{"day", "America/Havana", "2026-11-01T12:00:00Z", "2026-11-01T04:00:00Z", "2026-11-02T05:00:00Z"},    // midnight twice
+		{"week", "Europe/Berlin", "2026-03-29T10:00:00Z", "2026-03-22T23:00:00Z", "2026-03-29T22:00:00Z"},
+		{"week", "", "2026-11-23T00:00:00Z", "2026-11-23T00:00:00Z", "2026-11-30T00:00:00Z"},
+		{"month", "America/New_York", "2026-12-31T23:00:00Z", "2026-12-01T05:00:00Z", "2027-01-01T05:00:00Z"},
+	} {
+		w, err := WindowOf(belay.Quota{Per: c.per, Zone: c.zone}, instant(t, c.at))
+		if err != nil || !w.From.Equal(instant(t, c.from)) || !w.Until.Equal(instant(t, c.until)) {
+			t.Errorf("%s %s at %s: %s to %s (%v), want %s to %s", c.per, c.zone, c.at, w.From.Format(time.RFC3339), w.Until.Format(time.RFC3339), err, c.from, c.until)
+		}
+	}
+	for _, q := range []belay.Quota{{Per: "year"}, {Per: "day", Zone: "Mars/Olympus"}} {
+		if _, err := WindowOf(q, time.Now()); belay.CodeOf(err) != belay.CodeUsage {
+			t.Errorf("%+v: %v", q, err)
+		}
+	}
+}
+
+// TestQuotasLendSlices: no more than they have left, to each user what is the user's,
+// and in a new window again.
+// Guarantee: E71.
+func TestQuotasLendSlices(t *testing.T) {
+	d := New(Stream)
+	var log []event.Envelope
+	do := func(c belay.Command) []core.Fact {
+		t.Helper()
+		facts, _, err := d.Handle(belay.Order{Command: c}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range facts {
+			log = append(log, event.Envelope{Stream: Stream, Seq: d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+			d.Apply(log[len(log)-1])
+		}
+		return facts
+	}
+	windows := func(at string) []belay.QuotaWindow {
+		day, err := WindowOf(belay.Quota{Of: "tenant", Kind: belay.BudgetCost, Limit: 100, Per: "day"}, instant(t, at))
+		if err != nil {
+			t.Fatal(err)
+		}
+		own := day
+		own.Of, own.Limit = "user", 60
+		return []belay.QuotaWindow{day, own}
+	}
+	today, tomorrow := windows("2026-11-23T10:00:00Z"), windows("2026-11-24T10:00:00Z")
+	ask := func(session belay.SessionID, user, id string, least, most int64, w []belay.QuotaWindow) int64 {
+		t.Helper()
+		do(belay.AskQuota{Session: session, User: user, ID: id, Least: belay.Amounts{MicroUSD: least}, Most: belay.Amounts{MicroUSD: most, Tokens: 5}, Windows: w})
+		if g := d.s.Grants.Find(session, id); g != nil {
+			return g.Amount.MicroUSD
+		}
+		return 0
+	}
+	for _, c := range []struct {
+		session     belay.SessionID
+		user, id    string
+		least, most int64
+		want        int64
+	}{
+		{"s1", "ann", "a", 10, 50, 50},
+		{"s1", "ann", "a", 10, 50, 50}, // told twice
+		{"s2", "ann", "b", 20, 50, 0},  // ann's 60
+		{"s2", "ann", "c", 10, 50, 10},
+		{"s3", "bob", "d", 10, 90, 40}, // the tenant's 100
+		{"s4", "eve", "e", 1, 90, 0},
+	} {
+		if got := ask(c.session, c.user, c.id, c.least, c.most, today); got != c.want {
+			t.Errorf("%+v: %d", c, got)
+		}
+	}
+	do(belay.ReturnQuota{Session: "s1", User: "ann", Return: belay.BudgetReturn{Closed: []string{"a"}, Spent: belay.Amounts{MicroUSD: 45}, Back: belay.Amounts{MicroUSD: 5}}, Windows: today})
+	if facts := do(belay.ReturnQuota{Session: "s1", User: "ann", Return: belay.BudgetReturn{Closed: []string{"a"}, Spent: belay.Amounts{MicroUSD: 45}}, Windows: today}); facts != nil {
+		t.Errorf("returned twice: %v", facts)
+	}
+	do(belay.ReturnQuota{Session: "s3", User: "bob", Return: belay.BudgetReturn{Closed: []string{"d"}, Spent: belay.Amounts{MicroUSD: 38}}, Windows: today})
+	if got := ask("s4", "eve", "f", 1, 90, today); got != 7 {
+		t.Errorf("7 are left, and %d are lent", got)
+	}
+	low := func() (low []belay.QuotaLeft) {
+		return log[len(log)-1].Data.(event.LimitChanged).Low
+	}
+	if l := low(); len(l) != 1 || l[0].Of != "tenant" || l[0].Left != 17 {
+		t.Errorf("low: %+v", l)
+	}
+	do(belay.ReturnQuota{Session: "s4", User: "eve", Return: belay.BudgetReturn{Closed: []string{"f"}, Back: belay.Amounts{MicroUSD: 7}}, Windows: today})
+	if got := ask("s4", "eve", "g", 1, 90, today); got != 7 || low() != nil {
+		t.Errorf("%d, said to be low again: %+v", got, low())
+	}
+	if got := ask("s5", "eve", "h", 1, 60, tomorrow); got != 53 { // 7 of her 60 are lent still
+		t.Errorf("in a new window: %d", got)
+	}
+	coretest.FromEveryCut(t, func() core.Decider { return New(Stream) }, log)
+}

@@ -1,0 +1,97 @@
+package effect
+
+import (
+	"context"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/quota"
+)
+
+// How long a session waits before it asks the quotas again, because other sessions
+// may give something back: longer each time.
+const (
+	quotaPause     = 100 * time.Millisecond
+	longQuotaPause = 5 * time.Second
+)
+
+// askQuota asks the quotas for a slice. What can't be given is refused: until others
+// return theirs, if they have any, else for the window.
+func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact {
+	now := v.e.c.Now()
+	fact := event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now.Add(min(quotaPause<<min(eff.Try, 10), longQuotaPause))}
+	windows := v.windows(eff.Quotas, now)
+	s, facts, err := v.decideQuota(ctx, belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windows})
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil
+	case err != nil: // the store is busy, say: it is asked again
+	default:
+		if g := s.Grants.Find(v.session, eff.ID); g != nil {
+			fact.Op, fact.Amount, fact.Until = event.LimitGranted, g.Amount, time.Time{}
+		}
+		for _, f := range facts {
+			if p, ok := f.Data.(event.LimitChanged); ok {
+				fact.Low = p.Low
+			}
+		}
+	}
+	if err == nil && fact.Op == event.LimitRefused {
+		for i, l := range s.Left(eff.User, windows) {
+			if l.Warn || l.Left >= *eff.Least.Of(l.Kind) {
+				continue
+			}
+			fact.Windows = windows[i : i+1]
+			if lent := s.Lent(windows[i], eff.User); l.Left+lent < *eff.Least.Of(l.Kind) || lent == 0 {
+				fact.Until = time.Time{}
+			}
+			break
+		}
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: fact}}
+}
+
+// returnQuota says what became of a session's slices.
+func (v *performer) returnQuota(ctx context.Context, eff core.ReturnQuota) []core.Fact {
+	c := belay.ReturnQuota{Session: v.session, User: eff.User, Return: eff.Return, Windows: v.windows(eff.Quotas, v.e.c.Now())}
+	for try := 1; ; try++ {
+		_, _, err := v.decideQuota(ctx, c)
+		if err == nil {
+			r := eff.Return
+			return []core.Fact{{IDs: eff.IDs, Data: event.LimitChanged{Op: event.LimitReturned, Scope: "quota", Closed: r.Closed, Spent: r.Spent, Amount: r.Back}}}
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(min(quotaPause<<min(try, 10), longQuotaPause)):
+		}
+	}
+}
+
+// windows are those that quotas count in now. One whose zone this machine doesn't
+// know counts in UTC.
+func (v *performer) windows(all []belay.Quota, now time.Time) (windows []belay.QuotaWindow) {
+	for _, q := range all {
+		w, err := quota.WindowOf(q, now)
+		if err != nil {
+			utc := q
+			utc.Zone = ""
+			if w, err = quota.WindowOf(utc, now); err != nil {
+				continue // configuration has no such quota
+			}
+			w.Zone = q.Zone
+		}
+		windows = append(windows, w)
+	}
+	return windows
+}
+
+func (v *performer) decideQuota(ctx context.Context, c belay.Command) (*quota.State, []event.Envelope, error) {
+	d, facts, err := v.e.decide(ctx, belay.Order{ID: belay.CommandID(belay.NewID(belay.PrefixCommand)), Principal: "stream:" + string(v.stream), Time: v.e.c.Now(), Session: belay.SystemSession, Stream: quota.Stream, Command: c})
+	if err != nil {
+		return nil, nil, err
+	}
+	return d.(*quota.Decider).State(), facts, nil
+}
