@@ -56,6 +56,7 @@ func (r *Runtime) programsWait(ctx context.Context, id belay.SessionID) bool {
 // claims nothing: it would keep another from writing that begins in the same moment.
 func (r *Runtime) settleUse(ctx context.Context, s *session.State, epoch int64) (busy bool, err error) {
 	var more []policy.Grant
+	busy = len(s.Budget.Slices) > 0 // of quotas, which are to be returned
 	for _, th := range s.Threads {
 		state, err := r.Thread(ctx, th)
 		if err != nil {
