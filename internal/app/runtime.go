@@ -122,6 +122,8 @@ type Workspaces interface {
 	// Settings are a session's settings: have with the choices over them, or,
 	// when have is nil, those of a new session in a workspace.
 	Settings(ctx context.Context, workspace string, have *belay.Settings, c SettingsInput) (belay.Settings, error)
+	// Quotas are those that work in a workspace spends from.
+	Quotas(ctx context.Context, workspace string) ([]belay.Quota, error)
 	// Rules keeps, as content, what a turn under these settings is decided by.
 	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
 	// MayChange reports whether a session's rules allow changes of its workspace,

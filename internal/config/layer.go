@@ -26,6 +26,7 @@ const maxConfig = 256 << 10
 type file struct {
 	manifest.File
 	path   string
+	inside bool // the workspace
 	counts bool // all of it: it is the user's or the machine's, or is trusted at its current content
 }
 
@@ -47,7 +48,7 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 		if content == nil {
 			continue
 		}
-		f := file{path: path, counts: i < own}
+		f := file{path: path, inside: i >= own, counts: i < own}
 		if f.File, err = parseFile(path, content); err != nil {
 			return nil, err
 		}
@@ -229,6 +230,9 @@ func (l *Layers) file(f file) {
 	}
 	for _, s := range counts {
 		l.set[s.Name] = given{s.Value, s.List, FromFile, s.Where}
+	}
+	if f.inside && len(f.Quotas) > 0 {
+		l.ignored = append(l.ignored, Ignored{Where: f.Quotas[0].Where, What: "quotas", Why: "only the user's file and the machine's have quotas"})
 	}
 	for _, p := range f.Providers {
 		if !f.counts {

@@ -20,8 +20,9 @@ import (
 // Settings are a session's settings, held against what is possible.
 type Settings struct {
 	belay.Settings
-	Schema   []byte // of the output; nil is none
-	baseFrom string // the variable that names the address; empty: none does
+	Schema   []byte        // of the output; nil is none
+	Quotas   []belay.Quota // that work under the settings spends from
+	baseFrom string        // the variable that names the address; empty: none does
 }
 
 // SettingError is an error about a setting that was given in a request: its where
@@ -96,6 +97,9 @@ func (l *Layers) over(base belay.Settings) (Settings, error) {
 	p.provider()
 	p.fallback()
 	p.schema()
+	if p.err == nil {
+		p.out.Quotas, p.err = l.w.Quotas()
+	}
 	return p.out, p.err
 }
 

@@ -234,8 +234,8 @@ func (h *Host) Fresh(p *app.Place, g config.Given) (config.Settings, error) {
 		return config.Settings{}, err
 	}
 	s, err := l.Settings()
-	if err == nil && limitsMoney(s.Settings) {
-		err = priced(s.Settings, h.c.Models.Routes(p.Workspace, s.Settings))
+	if err == nil && limitsMoney(s) {
+		err = priced(s, h.c.Models.Routes(p.Workspace, s.Settings))
 	}
 	if s.Mode == belay.ModeBypass || s.Boundary != "" {
 		h.c.Say(p.IgnoredRules())

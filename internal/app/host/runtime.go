@@ -125,7 +125,7 @@ func (h *Host) files() *config.Workspace {
 
 // KeepRules completes a draft and keeps it as content of the runtime's store.
 func (h *Host) KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error) {
-	if err := priced(c.Settings, d.Rules.Routes); err != nil {
+	if err := priced(c, d.Rules.Routes); err != nil {
 		return belay.Ref{}, err
 	}
 	if d.Under.Raw != nil {
@@ -153,7 +153,7 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: p.Tools.Choose(c.Tools), System: SystemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
 		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings)}
-	rules.Profile.Priced = limitsMoney(c.Settings)
+	rules.Profile.Priced = limitsMoney(c)
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)
 	}
@@ -168,12 +168,13 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 }
 
 // limitsMoney reports whether what turns under some settings cost is limited.
-func limitsMoney(s belay.Settings) bool {
-	return s.Provider != config.Direct && (s.Budget.MicroUSD > 0 || s.Limits.MicroUSD > 0)
+func limitsMoney(s config.Settings) bool {
+	quota := slices.ContainsFunc(s.Quotas, func(q belay.Quota) bool { return q.Kind == belay.BudgetCost && !q.Warn })
+	return s.Provider != config.Direct && (quota || s.Budget.MicroUSD > 0 || s.Limits.MicroUSD > 0)
 }
 
 // priced refuses settings that limit money where the price of no model is known.
-func priced(s belay.Settings, routes []core.Candidate) error {
+func priced(s config.Settings, routes []core.Candidate) error {
 	if !limitsMoney(s) || slices.ContainsFunc(routes, func(c core.Candidate) bool { return c.Prices != nil }) {
 		return nil
 	}

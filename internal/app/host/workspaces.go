@@ -120,11 +120,25 @@ func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings)
 		return belay.Ref{}, err
 	}
 	c := config.Settings{Settings: s}
+	if c.Quotas, err = p.Workspace.Quotas(); err != nil {
+		return belay.Ref{}, err
+	}
 	d, err := w.host.Draft(p, by, c)
 	if err != nil {
 		return belay.Ref{}, settingError(err)
 	}
 	return w.host.KeepRules(ctx, c, d)
+}
+
+// Quotas are those that work in a workspace spends from.
+func (w *Workspaces) Quotas(ctx context.Context, ws string) ([]belay.Quota, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.host.At(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return p.Workspace.Quotas()
 }
 
 // Counts is how the model of the settings counts tokens, as far as it is known.

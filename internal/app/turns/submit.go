@@ -173,6 +173,10 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if err != nil {
 		return nil, input.At("settings", err)
 	}
+	quotas, err := s.Workspaces.Quotas(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
 	var out []belay.Order
 	add := func(kind string, c belay.Command) {
 		base := belay.StreamID(kind + "/" + string(in.Session) + "/" + string(in.Turn))
@@ -194,7 +198,7 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if s.state.Session != "" && s.in.Title != "" {
 		add("label", belay.LabelSession{Title: s.title()}) // what it is called already changes nothing
 	}
-	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: s.text, Rules: rules, Queue: belay.QueueMode(in.Queue)})
+	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: s.text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: priorities[in.Priority], Quotas: quotas})
 	return out, nil
 }
 

@@ -184,7 +184,7 @@ func (w *turnRun) submission(ctx context.Context, c config.Settings, t Task, rul
 	w.approvals = c.Approvals
 	content, err := w.content(ctx, c, t)
 	return belay.SubmitWork{
-		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue,
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue, Quotas: c.Quotas,
 	}, err
 }
 

@@ -33,7 +33,22 @@ type Known struct {
 type File struct {
 	Settings  []Setting
 	Providers []Provider
+	Quotas    []Quota
 }
+
+// Quota limits what a tenant or a user may use in a window of time.
+type Quota struct {
+	Of     string `yaml:"of"`     // tenant, user
+	Kind   string `yaml:"kind"`   // empty: the limit's
+	Limit  string `yaml:"limit"`  // an amount with its unit
+	Per    string `yaml:"per"`    // hour, day, week, month
+	Zone   string `yaml:"zone"`   // whose days; empty is UTC
+	Action string `yaml:"action"` // block, warn; empty is block
+	Where  string `yaml:"-"`      // file:line:column
+}
+
+// quotasName is the name of the list of quotas.
+const quotasName = "quotas"
 
 // ReadConfig reads a configuration file. Name is the file's name in errors,
 // which are belay.Errors with CodeBadConfig and repeat no value that may be a
@@ -61,12 +76,17 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 				return File{}, err
 			}
 			continue
+		case s.Name == quotasName:
+			if f.Quotas, err = quotas(t, v.Value); err != nil {
+				return File{}, err
+			}
+			continue
 		case slices.Contains(k.Lists, s.Name):
 			err = t.Decode(v.Value, &s.List)
 		case slices.Contains(k.Names, s.Name):
 			s.Value, err = scalar(t, v.Value)
 		default:
-			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName), ", "))
+			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName, quotasName), ", "))
 		}
 		if err != nil {
 			return File{}, err
@@ -74,6 +94,23 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 		f.Settings = append(f.Settings, s)
 	}
 	return f, nil
+}
+
+// quotas reads the list of quotas.
+func quotas(t strictyaml.Text, n ast.Node) (all []Quota, err error) {
+	list, ok := n.(*ast.SequenceNode)
+	if !ok {
+		return nil, t.ErrorAt(n, nil, "quotas are a list").WithHint("- {of: user, limit: 50usd, per: day}; %s", configReference)
+	}
+	for _, v := range list.Values {
+		var q Quota
+		if err := t.Decode(v, &q); err != nil {
+			return nil, err
+		}
+		q.Where = t.Where(v.GetToken())
+		all = append(all, q)
+	}
+	return all, nil
 }
 
 // scalar is a value on one line, as it is written.
