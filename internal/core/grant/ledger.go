@@ -63,12 +63,31 @@ func (l *Ledger) Only(thread belay.ThreadID) bool {
 	return !slices.ContainsFunc(l.Grants, func(g Grant[belay.ThreadID]) bool { return g.To != thread })
 }
 
-// Waiting are the requests that weren't answered with a grant, the most urgent
-// first.
+// Waiting are the requests that weren't answered with a grant, in their order.
 func (l *Ledger) Waiting() []Grant[belay.ThreadID] {
-	all := slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant[belay.ThreadID]) bool { return g.Given })
-	slices.SortStableFunc(all, func(a, b Grant[belay.ThreadID]) int { return b.Priority - a.Priority })
-	return all
+	return slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant[belay.ThreadID]) bool { return g.Given })
+}
+
+// Shares are what each of the requests gets now: by priority, what it asks for if
+// there is so much, else the rest if that is of use. A thread that is alone gets all.
+func (l *Ledger) Shares(waiting []Grant[belay.ThreadID]) []belay.Amounts {
+	shares, left, told := make([]belay.Amounts, len(waiting)), l.Left(), l.Told()
+	for _, k := range belay.BudgetKinds() {
+		if *told.Of(k) == 0 {
+			continue
+		}
+		requests := make([]budget.Request, len(waiting))
+		for i, g := range waiting {
+			requests[i] = budget.Request{ID: g.ID, Priority: g.Priority, Min: *g.Least.Of(k), Optimal: *g.Most.Of(k)}
+			if l.Only(g.To) {
+				requests[i].Optimal = *left.Of(k)
+			}
+		}
+		for i, share := range budget.Allocate(*left.Of(k), requests) {
+			*shares[i].Of(k) = share.Amount
+		}
+	}
+	return shares
 }
 
 // Set is the limit that a command sets, and what was spent before there was one. It

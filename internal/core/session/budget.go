@@ -75,10 +75,9 @@ func (s *State) limitFact(p event.LimitChanged) core.Fact {
 	return core.Fact{IDs: s.ids(), Data: p}
 }
 
-// grantBudget answers threads that ask for a part of the budget, in the order of
-// their priority and then of their requests, which none overtakes. A thread that is
-// alone gets all. What is short is recalled from the others; when none of them has
-// any, the request is refused until the limit is raised.
+// grantBudget answers threads that ask for a part of the budget. What is short is
+// asked of the quotas, or recalled from other threads; when none of them has any, the
+// request is refused until the limit is raised.
 func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 	l := &s.Budget
 	s.returnQuota(rd)
@@ -86,13 +85,9 @@ func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 	if left.Short(belay.Amounts{}) != "" {
 		s.recall(rd, "")
 	}
-	for _, g := range l.Waiting() {
-		most := g.Most
-		if l.Only(g.To) {
-			most = left
-		}
-		limit := l.Told()
-		amount := left.Min(most).Only(limit)
+	waiting := l.Waiting()
+	for i, amount := range l.Shares(waiting) {
+		g, limit := waiting[i], l.Told()
 		switch {
 		case amount.Short(g.Least.Only(limit)) == "":
 			left = left.Sub(amount)
