@@ -64,7 +64,7 @@ var layers = map[string]layer{
 	"internal/view/feed/feedtest":  {floor: 3, own: []string{".", "event", "internal/store"}},
 	"internal/app/read":            {floor: 4, own: []string{".", "event", "internal/app/input", "internal/store", "internal/view", "internal/view/feed", "internal/view/snapshot", "internal/view/story"}},
 	"internal/view/story":          {floor: 2, own: []string{".", "event"}, deny: impure},
-	"internal/view":                {floor: 3, own: []string{".", "event", "internal/core/grant", "internal/store"}},
+	"internal/view":                {floor: 3, own: []string{".", "event", "internal/store"}},
 	"internal/lib/files":           {floor: 1, own: []string{"."}},
 	"internal/transfer/bundle":     {floor: 3, own: []string{".", "event", "internal/lib/files", "internal/secret", "internal/store"}},
 	"internal/view/snapshot":       {floor: 3, own: []string{".", "event", "internal/core/grant"}, deny: impure},

@@ -124,7 +124,7 @@ func (r *Runtime) Update(ctx context.Context, s *session.State, settings belay.S
 	if settings.Budget == s.Settings.Budget {
 		return c, nil
 	}
-	if !s.Budget.Limited() {
+	if s.Budget.Limit == (belay.Amounts{}) {
 		if c.Spent, err = r.Spent(ctx, s.Session); err != nil {
 			return c, err
 		}

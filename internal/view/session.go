@@ -13,7 +13,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/grant"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -56,7 +55,7 @@ type Session struct {
 	Cost     event.CostSum  `json:"cost,omitzero"`    // of requests, as far as it is known
 	Tokens   int64          `json:"tokens,omitempty"` // of requests, those without an answer too
 	Active   belay.Duration `json:"active,omitempty"` // driven time of all turns
-	Budget   grant.Ledger   `json:"budget,omitzero"`  // what is granted is spent meanwhile
+	Budget   belay.Amounts  `json:"budget,omitzero"`  // its limit; a kind without an amount isn't limited
 	Programs Programs       `json:"programs,omitzero"`
 	Position store.Position `json:"position"` // of the last fact in this row
 }
@@ -236,8 +235,8 @@ func Apply(row *Session, rec store.Record) {
 		}
 		row.labelled(p)
 	case event.LimitChanged:
-		if e.Stream.Kind() == belay.KindSession {
-			row.Budget.Apply(p)
+		if e.Stream.Kind() == belay.KindSession && p.Op == event.LimitSet {
+			row.Budget = p.Limit
 		}
 	case event.ThreadStarted:
 		if len(row.Threads) == 0 {

@@ -45,7 +45,7 @@ func ChangeBudget(ctx context.Context, r *app.Call, in *SetBudget) (*app.Result,
 // spentBefore is what a session without a budget has spent; of a command that gave
 // it one, and is repeated, what it had spent then.
 func spentBefore(ctx context.Context, r *app.Call, s *app.SessionState) (belay.Amounts, error) {
-	if !s.Budget.Limited() {
+	if s.Budget.Limit == (belay.Amounts{}) {
 		return r.Spent(ctx, s.Session)
 	}
 	if r.Key == "" {
@@ -114,8 +114,8 @@ func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionStat
 		return nil, err
 	}
 	l := s.Budget
-	out := &BudgetShown{Fresh: f, Session: s.Session, Limited: l.Limited(), Kinds: []KindShown{}, Threads: []ThreadShare{}}
-	spent, left, all := l.Spent, l.Left(), row.Spent()
+	out := &BudgetShown{Fresh: f, Session: s.Session, Limited: l.Limit != belay.Amounts{}, Kinds: []KindShown{}, Threads: []ThreadShare{}}
+	spent, left, all := l.Spent, l.Own(), row.Spent()
 	if out.Threads, err = shares(ctx, r, l.Grants); err != nil {
 		return nil, err
 	}

@@ -41,8 +41,8 @@ func SpentText(s view.Session) string {
 	if s.Counts.Steps > 0 {
 		text = Money(s.Cost)
 	}
-	if s.Budget.Limited() {
-		text += fmt.Sprintf(", %.0f %% of its budget", budgetShare(s.Spent(), s.Budget.Limit))
+	if s.Budget != (belay.Amounts{}) {
+		text += fmt.Sprintf(", %.0f %% of its budget", budgetShare(s.Spent(), s.Budget))
 	}
 	return text
 }
@@ -100,8 +100,8 @@ func showWork(e *Env, s view.Session) {
 		used = fmt.Sprintf("%s tokens read, %s written", Count(s.Usage.Input), Count(s.Usage.Output))
 	}
 	e.Row("used", "%s, %s, %s of active time, %s", Plural(s.Counts.Steps, "step"), Plural(s.Counts.Calls, "call"), s.Active.String(), used)
-	if e.Row("cost", "%s", Money(s.Cost)); s.Budget.Limited() {
-		e.Row("budget", "spent %s", BudgetText(s.Spent(), s.Budget.Limit))
+	if e.Row("cost", "%s", Money(s.Cost)); s.Budget != (belay.Amounts{}) {
+		e.Row("budget", "spent %s", BudgetText(s.Spent(), s.Budget))
 	}
 	if p := s.Programs; p.Ended > 0 {
 		e.Row("programs", "%s", ProgramsUse(p))

@@ -49,8 +49,8 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	}
 	r.Changed = term.CountLines(ctx, w.Store, e.Files)
 	r.Cost = term.CostOf(e.Stats)
-	if s, err := app.StateOf(ctx, w.Store, w.session); err == nil && s.Budget.Limited() {
-		r.Budget = &term.Budget{Limit: s.Budget.Limit, Left: s.Budget.Left()}
+	if s, err := app.StateOf(ctx, w.Store, w.session); err == nil && s.Budget.Limit != (belay.Amounts{}) {
+		r.Budget = &term.Budget{Limit: s.Budget.Limit, Left: s.Budget.Own()}
 	}
 	if w.single && e.Outcome == belay.Completed {
 		r.Call, r.Exit = e.Call, exitOf(e.Call)

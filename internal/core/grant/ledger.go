@@ -95,7 +95,8 @@ func (l *Ledger) Shares(waiting []Grant[belay.ThreadID]) []belay.Amounts {
 func (l *Ledger) Set(c belay.SetBudget) (limit, before belay.Amounts, err error) {
 	spent := l.Spent
 	if l.Limit == (belay.Amounts{}) {
-		before, spent = c.Spent, c.Spent
+		before = c.Spent.Sub(spent).Max(belay.Amounts{}) // some of it was spent on account of quotas, and told
+		spent = spent.Add(before)
 	}
 	if kind := c.Budget.Only(l.Limit).Short(c.Budget); c.Raise && kind != "" {
 		return limit, before, belay.Errorf(belay.CodeBadState, "there is no limit to raise").At(string(kind)).WithHint("name the limit: %s", c.Budget)

@@ -83,13 +83,19 @@ type Routing struct {
 	Excluded   []event.Excluded `json:"excluded,omitempty"`
 	Gap        []string         `json:"capabilityGap,omitempty"`
 
-	Usage belay.Usage `json:"usage"`
-	Cost  CostState   `json:"costState"`
-	Quota State       `json:"quotaState"`
+	Usage  belay.Usage `json:"usage"`
+	Cost   CostState   `json:"costState"`
+	Quota  State       `json:"quotaState"`
+	Budget *Budget     `json:"budgetState,omitempty"`    // absent: it has none
+	Limit  *RateLimit  `json:"rateLimitState,omitempty"` // the last one that a provider told of
+}
 
-	Budget grant.Ledger  `json:"budgetState,omitzero"`     // what is granted is spent meanwhile
-	Left   belay.Amounts `json:"budgetLeft,omitzero"`      // that no thread has
-	Limit  *RateLimit    `json:"rateLimitState,omitempty"` // the last one that a provider told of
+// Budget is a session's budget, as its stream says: limit = spent + granted + left.
+type Budget struct {
+	Limit   belay.Amounts `json:"limit"`
+	Spent   belay.Amounts `json:"spent"`   // as threads told last
+	Granted belay.Amounts `json:"granted"` // that threads have, and spend meanwhile
+	Left    belay.Amounts `json:"left"`
 }
 
 // Profile is what a task wants of a model.
@@ -144,6 +150,7 @@ type Fold struct {
 	tasks   map[belay.TaskID]*Task
 	dropped map[string]int // tasks that left the window, by status
 	cost    event.CostSum
+	budget  grant.Ledger
 }
 
 // New begins a snapshot.
@@ -202,8 +209,7 @@ func (f *Fold) session(e event.Envelope) {
 			f.settings(*p.Settings)
 		}
 	case event.LimitChanged:
-		s.Routing.Budget.Apply(p)
-		s.Routing.Left = s.Routing.Budget.Left()
+		f.budget.Apply(p)
 	}
 }
 
@@ -218,6 +224,9 @@ func (f *Fold) Done(driven bool) *Session {
 	s := f.s
 	s.Permission.Pending, s.Environment.Programs.Running = 0, 0
 	s.Routing.Cost = CostState{f.cost.State(), f.cost.MicroUSD, f.cost.Unpriced}
+	if l := &f.budget; l.Limit != (belay.Amounts{}) {
+		s.Routing.Budget = &Budget{l.Limit, l.Spent, l.Limit.Sub(l.Spent).Sub(l.Own()).Only(l.Limit), l.Own()}
+	}
 	s.History.Turns, s.History.Shown = s.Telemetry.Turns, 0
 	for _, t := range s.Threads {
 		t.finish(driven)
