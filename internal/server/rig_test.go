@@ -314,6 +314,8 @@ func (w *plainWiring) MayChange(context.Context, *session.State, []policy.Grant)
 	return w.writes, nil
 }
 
+func (*plainWiring) Quotas(context.Context, string) ([]belay.Quota, error) { return nil, nil }
+
 func (*plainWiring) Counts(context.Context, string, belay.Settings) tokens.Profile {
 	return tokens.Profile{}
 }
