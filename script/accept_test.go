@@ -42,7 +42,7 @@ var scenarios = []scenario{
 	{name: "Hook input rewrite", points: []string{"pre_tool_use"}},
 	{name: "Process stdin and output spill", story: "process_stdin_and_spill"},
 	{name: "Model routing and single candidate", story: "single_candidate"},
-	{name: "Quota or rate limit", facts: []string{"quota.low", "quota.blocked"}},
+	{name: "Quota or rate limit", story: "quota"},
 	{name: "Remote channel reconnect", story: "remote_channel_reconnect"},
 	{name: "Job item retry", commands: []string{"create_job", "get_job"}},
 	{name: "Benchmark trial export", commands: []string{"start_benchmark_trial", "export_benchmark_trial"}},

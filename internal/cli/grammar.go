@@ -35,6 +35,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"deny", "Deny what an agent asks for.", func() any { return new(permission.DenyCmd) }, "respond_action"},
 		{"answer", "Answer an agent's question.", func() any { return new(permission.AnswerCmd) }, "respond_action"},
 		{"budget", "Show and change what a session may spend.", func() any { return new(sessions.BudgetCmd) }, ""},
+		{"quota", "Show what quotas have left, and until when.", func() any { return new(sessions.QuotaCmd) }, "getQuotas"},
 		{"grants", "List what people allowed beyond single calls, and take it back.", func() any { return new(permission.GrantsCmd) }, ""},
 		{"events", "Print the facts of a session, or follow them.", func() any { return new(sessions.EventsCmd) }, "read_sessions_id_events,read_stream"},
 		{"stats", "Count how turns end, how tools and models fare, what was decided and used.", func() any { return new(sessions.StatsCmd) }, ""},

@@ -1,10 +1,8 @@
 package sessions
 
 import (
-	"cmp"
 	"context"
 	"slices"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -72,7 +70,7 @@ type BudgetShown struct {
 	Threads []ThreadShare   `json:"threads"` // that have a part of the budget, or ask for one
 }
 
-// KindShown is what there is of one kind: limit = spent + granted + left.
+// KindShown is what there is of one kind: limit = spent + reserved + left.
 type KindShown struct {
 	Kind     belay.BudgetKind `json:"kind"`               // cost, tokens, calls, time
 	Unit     string           `json:"unit"`               // microUsd: millionths of a US dollar; tokens, calls, ms
@@ -81,7 +79,7 @@ type KindShown struct {
 	AtLeast  bool             `json:"atLeast,omitempty"`  // more was spent than is known
 	Granted  int64            `json:"granted,omitempty"`  // that threads have
 	Reserved int64            `json:"reserved,omitempty"` // of it, for requests that are out
-	Left     *int64           `json:"left,omitempty"`     // that no thread has
+	Left     *int64           `json:"left,omitempty"`     // that can still be spent
 }
 
 // ThreadShare is what a thread has of its session's budget.
@@ -115,7 +113,7 @@ func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionStat
 	}
 	l := s.Budget
 	out := &BudgetShown{Fresh: f, Session: s.Session, Limited: l.Limit != belay.Amounts{}, Kinds: []KindShown{}, Threads: []ThreadShare{}}
-	spent, left, all := l.Spent, l.Own(), row.Spent()
+	spent, all := l.Spent, row.Spent()
 	if out.Threads, err = shares(ctx, r, l.Grants); err != nil {
 		return nil, err
 	}
@@ -124,19 +122,13 @@ func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionStat
 		granted, reserved, spent = granted.Add(t.Has), reserved.Add(t.Reserved), spent.Add(t.spent)
 	}
 	for _, k := range belay.BudgetKinds() {
-		shown := KindShown{Kind: k, Unit: cmp.Or(map[belay.BudgetKind]string{belay.BudgetCost: "microUsd", belay.BudgetTime: "ms"}[k], string(k))}
-		in := func(a belay.Amounts) *int64 {
-			n := *a.Of(k)
-			if k == belay.BudgetTime {
-				n = time.Duration(n).Milliseconds()
-			}
-			return &n
-		}
+		shown := KindShown{Kind: k, Unit: unitOf(k)}
+		in := func(a belay.Amounts) *int64 { return new(inUnit(k, *a.Of(k))) }
 		shown.Spent, shown.Granted, shown.Reserved = in(all), *in(granted), *in(reserved)
 		shown.AtLeast = k == belay.BudgetCost && row.Cost.Unpriced > 0
 		switch {
 		case *l.Limit.Of(k) > 0:
-			shown.Limit, shown.Left, shown.Spent = in(l.Limit), in(left), in(spent)
+			shown.Limit, shown.Left, shown.Spent = in(l.Limit), in(l.Limit.Sub(spent).Sub(reserved)), in(spent)
 		case shown.AtLeast && row.Cost.State() == "unknown", k == belay.BudgetTokens && row.Counts.Steps > 0 && row.Tokens == 0:
 			shown.Spent, shown.AtLeast = nil, false
 		}

@@ -98,3 +98,32 @@ func (c *budgetSetCmd) Order(ctx context.Context, a *command.Program, r *app.Run
 	}
 	return a.Tell(ctx, r, res, "the budget is "+s.Budget.Limit.String())
 }
+
+// QuotaCmd is the command "belay quota".
+type QuotaCmd struct{}
+
+// Read shows the quotas.
+func (c *QuotaCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
+	r := a.Reader(st)
+	f, err := r.Fresh(ctx, 0)
+	if err != nil {
+		return 0, err
+	}
+	q, err := sessions.Quotas(ctx, r, f)
+	if err != nil {
+		return 0, err
+	}
+	return a.Show(q, func() {
+		if len(q.Quotas) == 0 {
+			fmt.Fprintln(a.Out, "no work has met a quota; belay.yaml of the user or the machine describes them (docs/budgets.md)")
+			return
+		}
+		term.WriteTable(a.Out, q.Quotas, "OF\tKIND\tPER\tLIMIT\tSPENT\tLENT\tLEFT\tUNTIL", func(q sessions.QuotaShown) []any { //nolint:errcheck // nobody is left to tell
+			of, in := q.Of, sessions.KindShown{Kind: q.Kind}
+			if q.User != "" {
+				of += " " + q.User
+			}
+			return []any{of, q.Kind, q.Per, amountOf(in, &q.Limit, ""), amountOf(in, &q.Spent, ""), amountOf(in, &q.Lent, ""), amountOf(in, &q.Left, ""), q.Until.Local().Format(time.DateTime)}
+		})
+	})
+}

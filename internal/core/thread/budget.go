@@ -197,7 +197,7 @@ func (d spending) low(kind string, s shortfall) {
 	alone := t.Low != "" || d.rules.headless()
 	reason := "the budget of the " + s.scope() + " (" + s.limit.String() + ") has no " + lows[s.kind].what + " left for a request"
 	if q := d.Purse.Quota; q != nil && !s.turn { // which no answer raises
-		alone, reason = true, "the quota of the "+q.Of+" a "+q.Per+" ("+one(q.Kind, q.Limit).String()+") is used up until "+q.Until.UTC().Format(time.RFC3339)
+		alone, reason = true, "the "+q.Of+"'s quota of "+one(q.Kind, q.Limit).String()+" a "+q.Per+" is used up until "+q.Until.UTC().Format(time.RFC3339)
 		if t.Low == "" {
 			d.record(d.fact(event.QuotaBlocked{Quota: quotaOf(belay.QuotaLeft{QuotaWindow: *q}), Reason: reason}))
 		}
