@@ -234,11 +234,20 @@ func (h *Host) Fresh(p *app.Place, g config.Given) (config.Settings, error) {
 		return config.Settings{}, err
 	}
 	s, err := l.Settings()
-	if err == nil && limitsMoney(s) {
-		err = priced(s, h.c.Models.Routes(p.Workspace, s.Settings))
+	if err == nil {
+		err = h.priced(p, s)
 	}
 	if s.Mode == belay.ModeBypass || s.Boundary != "" {
 		h.c.Say(p.IgnoredRules())
+	}
+	return s, err
+}
+
+// Over are the settings of a session that there is, with those given laid over them.
+func (h *Host) Over(p *app.Place, have belay.Settings, g config.Given) (config.Settings, error) {
+	s, err := p.Over(have, g)
+	if err == nil && len(g) > 0 { // else it is what the session has been told already
+		err = h.priced(p, s)
 	}
 	return s, err
 }

@@ -125,7 +125,7 @@ func (h *Host) files() *config.Workspace {
 
 // KeepRules completes a draft and keeps it as content of the runtime's store.
 func (h *Host) KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error) {
-	if err := priced(c, d.Rules.Routes); err != nil {
+	if err := h.priced(d.Place, c); err != nil {
 		return belay.Ref{}, err
 	}
 	if d.Under.Raw != nil {
@@ -174,8 +174,8 @@ func limitsMoney(s config.Settings) bool {
 }
 
 // priced refuses settings that limit money where the price of no model is known.
-func priced(s config.Settings, routes []core.Candidate) error {
-	if !limitsMoney(s) || slices.ContainsFunc(routes, func(c core.Candidate) bool { return c.Prices != nil }) {
+func (h *Host) priced(p *app.Place, s config.Settings) error {
+	if !limitsMoney(s) || slices.ContainsFunc(h.c.Models.Routes(p.Workspace, s.Settings), func(c core.Candidate) bool { return c.Prices != nil }) {
 		return nil
 	}
 	return belay.Errorf(belay.CodeNoPrice, "money is limited, and nothing says what %s costs", strings.TrimSuffix(s.Provider+"/"+s.Model, "/")).

@@ -100,7 +100,7 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 		return belay.Settings{}, err
 	}
 	if have != nil {
-		got, err := p.Over(*have, given)
+		got, err := w.host.Over(p, *have, given)
 		return got.Settings, settingError(err)
 	}
 	got, err := w.host.Fresh(p, given)

@@ -125,6 +125,8 @@ type Workspaces interface {
 	Layers(p *app.Place, g config.Given) (*config.Layers, error)
 	// Fresh are the settings of a new session.
 	Fresh(p *app.Place, g config.Given) (config.Settings, error)
+	// Over are the settings of a session that there is, with those given laid over them.
+	Over(p *app.Place, have belay.Settings, g config.Given) (config.Settings, error)
 	// RulesOf are the rules that count in a workspace.
 	RulesOf(w *config.Workspace) (*config.Rules, error)
 	// Ground is what calls in a workspace are judged on.

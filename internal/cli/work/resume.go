@@ -30,7 +30,7 @@ func (c *ResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		return 0, err
 	}
 	defer w.close()
-	settings, err := p.Over(s.Settings, c.Given())
+	settings, err := a.Over(p, s.Settings, c.Given())
 	if err != nil {
 		return 0, err
 	}

@@ -118,7 +118,7 @@ func (c *RunCmd) again(ctx context.Context, a *command.Program) (int, error) {
 	}
 	defer w.close()
 	w.strict = c.FailOnDenied
-	settings, err := p.Over(s.Settings, g)
+	settings, err := a.Over(p, s.Settings, g)
 	if err != nil {
 		return 0, err
 	}
