@@ -124,6 +124,9 @@ func (l *Ledger) Apply(p event.LimitChanged) {
 	switch p.Op {
 	case event.LimitSet:
 		l.Limit, l.Spent = p.Limit, l.Spent.Add(p.Spent)
+		for i := range l.Grants { // each is answered again: a raise may be too small
+			l.Grants[i].Refused = false
+		}
 	case event.LimitAsked:
 		g.Amount = belay.Amounts{}
 		l.Grants.Ask(g)

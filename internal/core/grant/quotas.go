@@ -65,7 +65,9 @@ func (q *Quotas) Said(id string) (a QuotaAsked) {
 func (q *Quotas) apply(p event.LimitChanged) {
 	switch p.Op {
 	case event.LimitSet:
-		q.Shared, q.User = p.Quotas, p.User
+		if q.Shared, q.User = p.Quotas, p.User; len(q.Slices) == 0 {
+			q.Drawn = belay.Amounts{} // what was spent before counts for none of them
+		}
 	case event.LimitGranted:
 		q.Slices.Give(Grant[string]{ID: p.GrantID, Amount: p.Amount})
 		q.Asked = QuotaAsked{ID: p.GrantID, Low: p.Low}

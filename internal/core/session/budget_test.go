@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
 )
 
 func dollars(n int64) belay.Amounts { return belay.Amounts{MicroUSD: n * 1_000_000} }
@@ -92,5 +93,56 @@ func TestALimitIsChanged(t *testing.T) {
 	free.do(belay.SetBudget{Budget: dollars(5), Spent: belay.Amounts{MicroUSD: 3_000_000, Tokens: 7}})
 	if left := free.d.s.Budget.Left(); left != dollars(2) {
 		t.Errorf("%+v are left", left)
+	}
+}
+
+// A raise is answered also where it is too small, and where quotas have the rest; what
+// was spent before there were quotas isn't told to them.
+// Guarantee: E17, E71.
+func TestARaiseIsAnswered(t *testing.T) {
+	b, gift := budgeted(t)
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{gift.ID}, Spent: dollars(2)}})
+	tenth := []belay.Quota{{Of: "tenant", Kind: belay.BudgetCost, Limit: 10_000_000, Per: "day"}}
+	b.do(belay.SubmitWork{Thread: "thr_1", Task: "task_2", Turn: "turn_2", Rules: rules, Quotas: tenth})
+	b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: "a", Least: dollars(1), Most: dollars(5)}})
+	fold := func(facts ...core.Fact) {
+		for _, f := range facts {
+			b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+		}
+	}
+	refused := func(left belay.Amounts) {
+		t.Helper()
+		rd := b.d.Next(time.Time{})
+		want := []core.Send{{To: "thread/thr_1", Command: belay.GiveGrant{Budget: &belay.BudgetGrant{ID: "a", Limit: b.d.s.Budget.Limit, Refused: true, Left: left}}}}
+		if d := cmp.Diff(want, rd.Sends, values); d != "" || len(rd.Effects) > 0 {
+			t.Fatalf("effects %v, sends (-want +got):\n%s", rd.Effects, d)
+		}
+		fold(rd.Decided...)
+		if rd = b.d.Next(time.Time{}); len(rd.Sends)+len(rd.Effects) > 0 {
+			t.Fatalf("refused again: %+v", rd)
+		}
+	}
+	refused(belay.Amounts{})
+	b.do(belay.SetBudget{Budget: belay.Amounts{MicroUSD: 1}, Raise: true})
+	refused(belay.Amounts{})
+	b.do(belay.SetBudget{Budget: dollars(2), Raise: true})
+	rd := b.d.Next(time.Time{})
+	if len(rd.Effects) != 1 || len(rd.Sends) > 0 {
+		t.Fatalf("after a raise that is enough: %+v", rd)
+	}
+	ask := rd.Effects[0].(core.AskQuota)
+	if ask.ID != "a" || ask.Least != dollars(1) {
+		t.Errorf("the quotas are asked %+v", ask)
+	}
+	fold(core.Fact{IDs: ask.IDs, Data: event.LimitChanged{Op: event.LimitGranted, Scope: "quota", GrantID: "a", Amount: dollars(1)}})
+	rd = b.d.Next(time.Time{})
+	if len(rd.Sends) != 1 || len(rd.Effects) > 0 || rd.Sends[0].Command.(belay.GiveGrant).Budget.Amount != dollars(1) {
+		t.Errorf("with a slice: %+v", rd)
+	}
+	fold(rd.Decided...)
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{"a"}, Spent: dollars(1)}})
+	rd = b.d.Next(time.Time{})
+	if len(rd.Effects) != 1 || rd.Effects[0].(core.ReturnQuota).Return.Spent != dollars(1) {
+		t.Errorf("the quotas are told %+v", rd.Effects)
 	}
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/2"
+const Version = "session/3"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
