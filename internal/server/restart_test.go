@@ -59,9 +59,11 @@ func TestATurnToldTwiceIsOneTurn(t *testing.T) {
 		t.Fatalf("turns %v, and again %+v", seen, first)
 	}
 	r.until(owner, first.Run, "ended")
+	// A newer thread isn't what a repeated request means that names none.
+	r.until(owner, r.command("submit_turn", owner, `{"text":"more","sessionId":"`+string(first.Session)+`","threadId":"newer"}`, "Idempotency-Key", "two").told(t).Run, "ended")
 	r.stop()
 	r = w.serve(t, once)
-	if again := send(r); again.Turn != first.Turn || again.Run != first.Run || !again.Repeated {
+	if again := send(r); again.Turn != first.Turn || again.Run != first.Run || again.Thread != first.Thread || !again.Repeated {
 		t.Errorf("after a restart: %+v, first %+v", again, first)
 	}
 	if a := r.command("submit_turn", owner, `{"text":"go away"}`, "Idempotency-Key", "one"); a.Code != belay.CodeIDConflict {

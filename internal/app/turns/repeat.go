@@ -17,9 +17,10 @@ import (
 // before answers a repeated submission, and refuses one that can't be repeated.
 func (s *submission) before(ctx context.Context) (*app.Result, error) {
 	in, st := s.in, s.state
-	if n := len(st.Threads); in.Thread == "" && n > 0 {
+	s.named = in.Thread != ""
+	if n := len(st.Threads); !s.named && n > 0 {
 		in.Thread = st.Threads[n-1]
-	} else if in.Thread == "" {
+	} else if !s.named {
 		in.Thread = firstThread(in.Session)
 	}
 	if err := s.foreign(ctx); err != nil {
@@ -107,9 +108,10 @@ func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 			if !ok || ev.IDs.Turn != in.Turn {
 				continue
 			}
-			if th != in.Thread || p.Text.Text != s.text.Text || refOf(p.Text) != refOf(s.text) || ev.IDs.Task != in.Task {
+			if s.named && th != in.Thread || p.Text.Text != s.text.Text || refOf(p.Text) != refOf(s.text) || ev.IDs.Task != in.Task {
 				return nil, input.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
 			}
+			in.Thread = th
 			told, err := s.told(ctx, 0, "", false)
 			told.Repeated = true
 			return told, err

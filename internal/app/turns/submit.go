@@ -58,6 +58,7 @@ type submission struct {
 	in    *SubmitTurn
 	text  belay.Content
 	state *session.State // of the session as it is; its Session is empty for a new one
+	named bool           // the caller named the thread
 }
 
 func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, error) {
