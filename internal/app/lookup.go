@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/budget"
-	"github.com/belay-run/belay/internal/core/quota"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/engine"
@@ -169,13 +168,4 @@ func Names(e event.Envelope, id string) bool {
 		}
 	}
 	return false
-}
-
-// Quotas are what was counted and lent of quotas.
-func (r *Runtime) Quotas(ctx context.Context) (*quota.State, error) {
-	d, _, _, err := engine.Load(ctx, r.Store, quota.Stream)
-	if err != nil {
-		return nil, err
-	}
-	return d.(*quota.Decider).State(), nil
 }

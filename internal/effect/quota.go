@@ -22,7 +22,7 @@ const (
 func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact {
 	now := v.e.c.Now()
 	fact := event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now.Add(min(quotaPause<<min(eff.Try, 10), longQuotaPause))}
-	windows := v.windows(eff.Quotas, now)
+	windows := windowsOf(eff.Quotas, now)
 	s, facts, err := v.decideQuota(ctx, belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windows})
 	switch {
 	case err != nil && ctx.Err() != nil:
@@ -55,7 +55,7 @@ func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact
 
 // returnQuota says what became of a session's slices.
 func (v *performer) returnQuota(ctx context.Context, eff core.ReturnQuota) []core.Fact {
-	c := belay.ReturnQuota{Session: v.session, User: eff.User, Return: eff.Return, Windows: v.windows(eff.Quotas, v.e.c.Now())}
+	c := belay.ReturnQuota{Session: v.session, User: eff.User, Return: eff.Return, Windows: windowsOf(eff.Quotas, v.e.c.Now())}
 	for try := 1; ; try++ {
 		_, _, err := v.decideQuota(ctx, c)
 		if err == nil {
@@ -70,20 +70,10 @@ func (v *performer) returnQuota(ctx context.Context, eff core.ReturnQuota) []cor
 	}
 }
 
-// windows are those that quotas count in now. One whose zone this machine doesn't
-// know counts in UTC.
-func (v *performer) windows(all []belay.Quota, now time.Time) (windows []belay.QuotaWindow) {
+// windowsOf are those that quotas count in now.
+func windowsOf(all []belay.Quota, now time.Time) (windows []belay.QuotaWindow) {
 	for _, q := range all {
-		w, err := quota.WindowOf(q, now)
-		if err != nil {
-			utc := q
-			utc.Zone = ""
-			if w, err = quota.WindowOf(utc, now); err != nil {
-				continue // configuration has no such quota
-			}
-			w.Zone = q.Zone
-		}
-		windows = append(windows, w)
+		windows = append(windows, quota.Current(q, now))
 	}
 	return windows
 }

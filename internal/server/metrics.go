@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
@@ -62,13 +63,19 @@ type figures struct {
 	steps    int64
 	asks     int64
 	answers  int64
-	cost     float64          // US dollars
-	open     map[string]int64 // reservations: what requests that are out cost at most, in millionths of a US dollar
+	cost     float64            // US dollars
+	open     map[reserved]int64 // what requests that are out cost at most, in millionths of a US dollar
 	model    histogram
 	tool     histogram
 	wait     histogram
 	asked    map[belay.StepID]time.Time
 	accepted map[belay.TurnID]time.Time
+}
+
+// reserved is a request for which something is set aside.
+type reserved struct {
+	session belay.SessionID
+	request string
 }
 
 func newMetrics() *metrics {
@@ -146,6 +153,9 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	if lag, err := t.Reads.Words.Lag(ctx); err == nil {
 		e.gauge("belay_words_lag", "Positions of the log that the view of words hasn't folded yet.", float64(lag))
 	}
+	if all, err := t.Quotas(ctx); err == nil {
+		e.quotas(all)
+	}
 	if c == nil {
 		return
 	}
@@ -157,11 +167,11 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.gauge("belay_approvals_waiting", "Questions that wait for a person.", float64(c.asks-c.answers))
 	e.gauge("belay_store_position", "Position of the last fact.", float64(c.from))
 	e.float("belay_cost_usd_total", "What models cost as far as it is known, in US dollars.", "counter", c.cost)
-	reserved := 0.0
+	open := 0.0
 	for _, amount := range c.open {
-		reserved += float64(amount) / 1e6
+		open += float64(amount) / 1e6
 	}
-	e.gauge("belay_cost_reserved_usd", "What requests that are out cost at most, as far as prices are known, in US dollars.", reserved)
+	e.gauge("belay_cost_reserved_usd", "What requests that are out cost at most, as far as prices are known, in US dollars.", open)
 	e.histogram("belay_model_duration_seconds", "How long models took to answer.", c.model)
 	e.histogram("belay_tool_duration_seconds", "How long tools took.", c.tool)
 	e.histogram("belay_turn_wait_seconds", "How long accepted turns waited until they began.", c.wait)
@@ -173,9 +183,10 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 	defer m.mu.Unlock()
 	c := m.tenants[t.name]
 	if c == nil {
-		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, open: map[string]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
+		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, open: map[reserved]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
 		m.tenants[t.name] = c
 	}
+	from := c.from
 	for rec, err := range t.Store.Scan(r.Context(), c.from) {
 		if err != nil {
 			return err
@@ -183,7 +194,11 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 		c.from = rec.Position
 		c.fold(rec.Event)
 	}
-	return nil
+	gone, err := t.Store.Tombstones(r.Context(), from)
+	for _, g := range gone {
+		maps.DeleteFunc(c.open, func(k reserved, _ int64) bool { return k.session == g.Session })
+	}
+	return err
 }
 
 func (c *figures) fold(ev event.Envelope) {
@@ -221,9 +236,9 @@ func (c *figures) fold(ev event.Envelope) {
 		c.answers++
 	case event.CostRecorded:
 		c.cost += float64(p.Sum().MicroUSD) / 1e6
-		delete(c.open, p.For)
+		delete(c.open, reserved{ev.IDs.Session, p.For})
 	case event.CostEstimated:
-		c.open[p.For] = p.Amount
+		c.open[reserved{ev.IDs.Session, p.For}] = p.Amount
 	}
 }
 
@@ -260,6 +275,25 @@ func (e *exposition) counter(name, help string, values map[labels]int64) {
 			continue
 		}
 		fmt.Fprintf(e.w, "%s{%s} %d\n", name, l, values[l])
+	}
+}
+
+// quotas writes what quotas have in their windows.
+func (e *exposition) quotas(all []app.QuotaShown) {
+	for _, g := range []struct {
+		name, help string
+		of         func(q *app.QuotaShown) int64
+	}{
+		{"limit", "The limit of a quota, in US dollars, tokens, calls or seconds.", func(q *app.QuotaShown) int64 { return q.Limit }},
+		{"spent", "What was spent of a quota in its window.", func(q *app.QuotaShown) int64 { return q.Spent }},
+		{"lent", "What sessions have of a quota, and may give back.", func(q *app.QuotaShown) int64 { return q.Lent }},
+	} {
+		e.head("belay_quota_"+g.name, g.help, "gauge")
+		for i := range all {
+			q := &all[i]
+			v := float64(g.of(q)) / map[belay.BudgetKind]float64{belay.BudgetCost: 1e6, belay.BudgetTokens: 1, belay.BudgetCalls: 1, belay.BudgetTime: 1e3}[q.Kind]
+			fmt.Fprintf(e.w, "belay_quota_%s{%s} %s\n", g.name, label("of", q.Of, "user", q.User, "kind", string(q.Kind), "per", q.Per, "zone", q.Zone, "action", q.Action), strconv.FormatFloat(v, 'g', -1, 64))
+		}
 	}
 }
 

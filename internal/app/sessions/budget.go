@@ -122,8 +122,8 @@ func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionStat
 		granted, reserved, spent = granted.Add(t.Has), reserved.Add(t.Reserved), spent.Add(t.spent)
 	}
 	for _, k := range belay.BudgetKinds() {
-		shown := KindShown{Kind: k, Unit: unitOf(k)}
-		in := func(a belay.Amounts) *int64 { return new(inUnit(k, *a.Of(k))) }
+		shown := KindShown{Kind: k, Unit: app.UnitOf(k)}
+		in := func(a belay.Amounts) *int64 { return new(app.InUnit(k, *a.Of(k))) }
 		shown.Spent, shown.Granted, shown.Reserved = in(all), *in(granted), *in(reserved)
 		shown.AtLeast = k == belay.BudgetCost && row.Cost.Unpriced > 0
 		switch {

@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/core/quota"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -50,6 +51,9 @@ func Delete(ctx context.Context, r *app.Call, in *DeleteSession) (*SessionDelete
 	if err != nil {
 		return nil, err
 	}
+	if err := closeSlices(ctx, r, s.ID); err != nil {
+		return nil, err
+	}
 	if err := store.RecordDeletions(ctx, r.Store, store.ThisProcess(), []store.Tombstone{d.Tombstone}); err != nil {
 		return nil, err
 	}
@@ -58,6 +62,20 @@ func Delete(ctx context.Context, r *app.Call, in *DeleteSession) (*SessionDelete
 	}
 	out := &SessionDeleted{Result: app.Result{Status: app.Done, Session: s.ID, Repeated: gone}, Time: d.Time, By: d.By, Facts: d.Facts, Contents: d.Contents, Left: d.Left}
 	return out, r.End(ctx, &out.Result)
+}
+
+// closeSlices ends what a deleted session had of quotas.
+func closeSlices(ctx context.Context, r *app.Call, id belay.SessionID) error {
+	q, err := r.QuotaState(ctx)
+	if err != nil {
+		return err
+	}
+	for _, c := range q.Close(id, r.Now()) {
+		if _, _, err := r.Engine.Decide(ctx, r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), belay.SystemSession, quota.Stream, c)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // FindDeletable returns a session by its id or the beginning of it, or by its whole id

@@ -118,7 +118,7 @@ func (c *QuotaCmd) Read(ctx context.Context, a *command.Program, st store.Store)
 			fmt.Fprintln(a.Out, "no work has met a quota; belay.yaml of the user or the machine describes them (docs/budgets.md)")
 			return
 		}
-		term.WriteTable(a.Out, q.Quotas, "OF\tKIND\tPER\tLIMIT\tSPENT\tLENT\tLEFT\tUNTIL", func(q sessions.QuotaShown) []any { //nolint:errcheck // nobody is left to tell
+		term.WriteTable(a.Out, q.Quotas, "OF\tKIND\tPER\tLIMIT\tSPENT\tLENT\tLEFT\tUNTIL", func(q app.QuotaShown) []any { //nolint:errcheck // nobody is left to tell
 			of, in := q.Of, sessions.KindShown{Kind: q.Kind}
 			if q.User != "" {
 				of += " " + q.User

@@ -8,10 +8,10 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -32,11 +32,11 @@ type deleted struct {
 	Left     int             `json:"left,omitempty"` // contents that are collected later
 }
 
-// Read implements command.Reader.
-func (c *DeleteCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
+// Order implements command.Orderer.
+func (c *DeleteCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
 	var all []view.Session
 	for _, name := range c.ID {
-		s, _, err := sessions.FindDeletable(ctx, st, name)
+		s, _, err := sessions.FindDeletable(ctx, r.Store, name)
 		if err != nil {
 			return 0, err
 		}
@@ -48,7 +48,6 @@ func (c *DeleteCmd) Read(ctx context.Context, a *command.Program, st store.Store
 			return belay.ExitCancelled, err
 		}
 	}
-	r := a.Reader(st)
 	for _, s := range all {
 		d, err := sessions.Delete(ctx, r.Call("delete_session"), &sessions.DeleteSession{Session: s.ID})
 		if err != nil {

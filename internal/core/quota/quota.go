@@ -120,6 +120,24 @@ func (s *State) Lent(w belay.QuotaWindow, user string) (n int64) {
 	return n
 }
 
+// Close are the commands that end the slices of a session that can't return them any
+// more. All of them count as spent.
+func (s *State) Close(session belay.SessionID, now time.Time) (all []belay.ReturnQuota) {
+	for _, g := range s.Grants {
+		if g.To != session {
+			continue
+		}
+		c := belay.ReturnQuota{Session: session, User: g.User, Return: belay.BudgetReturn{Closed: []string{g.ID}, Spent: g.Amount}}
+		for _, w := range s.Windows {
+			if w.Of != "user" || w.User == g.User {
+				c.Windows = append(c.Windows, Current(w.Quota, now))
+			}
+		}
+		all = append(all, c)
+	}
+	return all
+}
+
 // find is what was counted in a window: nothing if it is a new one.
 func (s *State) find(w belay.QuotaWindow, user string) window {
 	if i := s.index(w, user); i >= 0 && s.Windows[i].From.Equal(w.From) {

@@ -4,6 +4,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -45,6 +47,35 @@ func TestWindowsFollowTheClocksOfTheirZone(t *testing.T) {
 			t.Errorf("%+v: %v", q, err)
 		}
 	}
+}
+
+// TestWindowsFollowOneAnother: also where clocks change a time is in one window, and
+// the next one begins where it ends.
+// Guarantee: E71.
+func TestWindowsFollowOneAnother(t *testing.T) {
+	zones := []string{"UTC", "Europe/Berlin", "America/Sao_Paulo", "America/Havana", "Australia/Lord_Howe", "Asia/Kathmandu", "Africa/Casablanca", "Asia/Gaza"}
+	rapid.Check(t, func(t *rapid.T) {
+		q := belay.Quota{Zone: rapid.SampledFrom(zones).Draw(t, "zone"), Per: rapid.SampledFrom([]string{"hour", "day", "week", "month"}).Draw(t, "per")}
+		at := time.Unix(rapid.Int64Range(1.5e9, 1.9e9).Draw(t, "at"), 0)
+		if zone, err := time.LoadLocation(q.Zone); err != nil {
+			t.Fatal(err)
+		} else if _, change := at.In(zone).ZoneBounds(); !change.IsZero() && rapid.Bool().Draw(t, "at a change") {
+			at = change.Add(time.Duration(rapid.IntRange(-120, 120).Draw(t, "minutes")) * time.Minute)
+		}
+		w := Current(q, at)
+		if at.Before(w.From) || !at.Before(w.Until) {
+			t.Fatalf("%s isn't in %s to %s", at, w.From, w.Until)
+		}
+		for _, edge := range []struct {
+			at   time.Time
+			same bool
+		}{{w.From, true}, {w.Until.Add(-1), true}, {w.Until, false}, {w.From.Add(-1), false}} {
+			x := Current(q, edge.at)
+			if edge.same != (x == w) || edge.at.Equal(w.Until) && !x.From.Equal(w.Until) || edge.at.Before(w.From) && !x.Until.Equal(w.From) {
+				t.Fatalf("%s %s: at %s %s to %s, beside %s to %s", q.Per, q.Zone, edge.at, x.From, x.Until, w.From, w.Until)
+			}
+		}
+	})
 }
 
 // TestQuotasLendSlices: no more than they have left, to each user what is the user's,
@@ -120,6 +151,19 @@ func TestQuotasLendSlices(t *testing.T) {
 	}
 	if got := ask("s5", "eve", "h", 1, 60, tomorrow); got != 53 { // 7 of her 60 are lent still
 		t.Errorf("in a new window: %d", got)
+	}
+	// A deleted session returns nothing: what it has is spent, in the window that there is.
+	if got := ask("s6", "bob", "i", 1, 20, tomorrow); got != 20 {
+		t.Errorf("%d are lent", got)
+	}
+	for _, c := range d.s.Close("s6", instant(t, "2026-11-24T23:59:59Z")) {
+		do(c)
+		if facts := do(c); facts != nil {
+			t.Errorf("closed twice: %v", facts)
+		}
+	}
+	if l := d.s.Left("bob", tomorrow); l[0].Left != 10 || l[1].Left != 40 || len(d.s.Close("s6", time.Time{})) > 0 {
+		t.Errorf("after a deletion there are %+v left", l)
 	}
 	coretest.FromEveryCut(t, func() core.Decider { return New(Stream) }, log)
 }

@@ -21,6 +21,12 @@ func WindowOf(q belay.Quota, at time.Time) (belay.QuotaWindow, error) {
 	case "hour":
 		w.From = t.Add(-time.Duration(t.Minute())*time.Minute - time.Duration(t.Second())*time.Second - time.Duration(t.Nanosecond()))
 		w.Until = w.From.Add(time.Hour)
+		// Where clocks change by half an hour, an hour ends or begins with the change.
+		if from, until := t.ZoneBounds(); from.After(w.From) {
+			w.From = from
+		} else if !until.IsZero() && until.Before(w.Until) {
+			w.Until = until
+		}
 	case "day":
 		w.From, w.Until = begins(year, month, day, zone), begins(year, month, day+1, zone)
 	case "week":
@@ -33,6 +39,19 @@ func WindowOf(q belay.Quota, at time.Time) (belay.QuotaWindow, error) {
 	}
 	w.From, w.Until = w.From.UTC(), w.Until.UTC()
 	return w, nil
+}
+
+// Current is the window of a quota that a time is in, by UTC if this machine doesn't
+// know the zone.
+func Current(q belay.Quota, at time.Time) belay.QuotaWindow {
+	w, err := WindowOf(q, at)
+	if err != nil {
+		utc := q
+		utc.Zone = ""
+		w, _ = WindowOf(utc, at) // configuration has no other error
+		w.Quota = q
+	}
+	return w
 }
 
 // begins is when a day begins: at midnight, or where clocks jump over midnight, when
