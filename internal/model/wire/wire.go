@@ -215,7 +215,12 @@ func (e *Endpoint) Failure(status int, h http.Header, body []byte, now time.Time
 	if reason == badKey {
 		code = reason
 	}
-	f := &model.Error{Class: classOf(status, code, text), Code: fmt.Sprintf("HTTP_%d", status), RetryAfter: cmp.Or(retryAfter(h, now), wait)}
+	limit, long := overflow(status, code, text, body)
+	class := "overflow"
+	if !long {
+		class = classOf(status, code, text)
+	}
+	f := &model.Error{Class: class, Limit: limit, Code: fmt.Sprintf("HTTP_%d", status), RetryAfter: cmp.Or(retryAfter(h, now), wait)}
 	if text == "" {
 		text = http.StatusText(status)
 	}
@@ -227,11 +232,10 @@ func (e *Endpoint) Failure(status int, h http.Header, body []byte, now time.Time
 	return f
 }
 
-// classOf is the class of a failure by its status, then by what the body says.
+// classOf is the class of a failure that is no overflow, by its status, then by what
+// the body says.
 func classOf(status int, code, text string) string {
 	switch {
-	case overflowed(code, text):
-		return "overflow"
 	case status == 401 || status == 402 || status == 403 || code == badKey:
 		return "auth"
 	case code == "insufficient_quota": // with 429, or inside a stream
@@ -248,21 +252,6 @@ func classOf(status int, code, text string) string {
 
 // badKey is what Google calls a key that isn't one; the status is 400.
 const badKey = "API_KEY_INVALID"
-
-// overflowed reports whether a failure means that the conversation is too long
-// for the model; vendors have no common code for it.
-func overflowed(code, text string) bool {
-	if code == "context_length_exceeded" || code == "exceed_context_size_error" {
-		return true
-	}
-	text = strings.ToLower(text)
-	for _, s := range []string{"maximum context length", "prompt is too long", "exceeds the context window", "exceeds the available context size", "input token count", "context length exceeded"} {
-		if strings.Contains(text, s) {
-			return true
-		}
-	}
-	return false
-}
 
 // messageOf finds the message and the code in an error's body: the shapes of
 // the vendors, and those of servers that imitate them. An error may have either

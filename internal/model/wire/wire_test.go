@@ -171,7 +171,7 @@ func TestWhatAFailureMeans(t *testing.T) {
 		"not found":          {404, "", `{"detail":"Not Found"}`, "bad_request", 0, "404 Not Found"},
 		"timeout":            {408, "", ``, "transient", 0, "408"},
 		"conflict":           {409, "", ``, "transient", 0, "409"},
-		"too large":          {413, "", ``, "bad_request", 0, "413"},
+		"too large":          {413, "", ``, "overflow", 0, "413"},
 		"rate in seconds":    {429, "Retry-After: 7", `{"error":{"message":"slow down","code":"rate_limit_exceeded"}}`, "rate_limited", 7 * time.Second, "slow down"},
 		"rate as a date":     {429, "Retry-After: Sat, 21 Nov 2026 12:00:30 GMT", ``, "rate_limited", 30 * time.Second, "429"},
 		"rate in the past":   {429, "Retry-After: Sat, 21 Nov 2026 11:00:00 GMT", ``, "rate_limited", 0, "429"},
