@@ -99,6 +99,7 @@ type ModelFailed struct {
 	Offset     int64      `json:"offset,omitempty"` // bytes of text received
 	Tokens     int64      `json:"tokens,omitempty"` // of that text and of the calls, as they are counted
 	Charge     Charge     `json:"charge,omitempty"` // what it takes all the same
+	Limit      int64      `json:"limit,omitempty"`  // of class overflow: the model's context in tokens, as the refusal says it; 0: it doesn't
 
 	Usage belay.Usage `json:"usage,omitzero"` // of charge answer: the provider's report
 }

@@ -79,7 +79,12 @@ type CallModel struct {
 	Provider, Model, BaseURL string // the model asked; empty: what the settings say
 	Context                  int64  // the largest context in tokens; 0: unknown
 	Tokens                   int64  // estimate of the input; 0: unknown
+	Cut                      Cut
 }
+
+// Cut is which sizes of an input, as its server reports it, mean that the server left
+// out a part of it without saying so. The zero value is none.
+type Cut struct{ From, Below int64 }
 
 // Timer wants nothing but another look at the time: a retry is due then.
 type Timer struct {

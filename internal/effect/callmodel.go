@@ -46,6 +46,9 @@ func (v *performer) callModel(ctx context.Context, run *engine.Run, eff core.Cal
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
 	err := v.read(ctx, a)
 	_ = a.clean.Close() // into memory: can't fail
+	if err == nil {
+		err = a.cutInput()
+	}
 	if err != nil && a.usable(ctx, err) {
 		a.stop, err = stopCut, nil
 	}
@@ -359,6 +362,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 		return p
 	}
 	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(a.v.e.c.Secrets.String(me.Message), 1000), Retryable: me.Retryable()}
+	p.Limit = me.Limit
 	a.charged(&p)
 	if me.RetryAfter > maxRetryAfter {
 		p.Problem.Retryable = false

@@ -115,3 +115,34 @@ func TestAUsageThatCannotBeIsNone(t *testing.T) {
 		}
 	}
 }
+
+// A server that reports less than half of what it was sent has left out the rest. It
+// is an overflow, which says what to change, and happens once.
+func TestAnInputThatWasCutIsAnOverflow(t *testing.T) {
+	b := newBench(t, "steps:\n  - {text: \"I read the end\", usage: {input: 900, output: 4}}\n  - {text: \"I read the end again\", usage: {input: 901, output: 4}}\n", conversational)
+	b.changeRules(func(r *thread.Rules) { r.Tokens = 100 })
+	submit := func(n int) {
+		t.Helper()
+		text := strings.Repeat("Find out where the time goes. ", 400)
+		turn := belay.SubmitWork{Thread: thr, Task: belay.TaskID(fmt.Sprint("task_", n)), Turn: belay.TurnID(fmt.Sprint("turn_", n)), Text: belay.Content{Text: text, Tokens: tokens.Text(text)}, Rules: b.ref}
+		if err := b.h.Enqueue(t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", n)), Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: turn}); err != nil {
+			t.Fatal(err)
+		}
+		if err := b.e.Session(t.Context(), sess, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := b.h.Enqueue(t.Context(), belay.Order{ID: "cmd_new", Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: belay.CreateSession{Workspace: "/ws", Settings: b.settings}}); err != nil {
+		t.Fatal(err)
+	}
+	submit(1)
+	submit(2)
+	log := b.log()
+	cut := find[event.ModelFailed](log)
+	if len(cut) != 1 || cut[0].Problem.Code != "CONTEXT_CUT" || cut[0].Problem.Class != "overflow" || cut[0].Limit != 900 || !strings.Contains(cut[0].Problem.Message, "num_ctx") || cut[0].Usage.Input != 900 {
+		t.Errorf("%+v", cut)
+	}
+	if n := len(find[event.ModelCompleted](log)); n != 1 {
+		t.Errorf("%d answers", n)
+	}
+}

@@ -40,7 +40,7 @@ func TestAFileSaysWhatAModelCanDoAndCosts(t *testing.T) {
 	if err := os.MkdirAll(filepath.Join(dir, "belay"), 0o700); err != nil {
 		t.Fatal(err)
 	}
-	text := "models:\n  - {provider: local, model: house, abilities: [images], usd_per_million: {input: 1, output: 2}}\n"
+	text := "models:\n  - {provider: local, model: house, context: 32768, abilities: [images], usd_per_million: {input: 1, output: 2}}\n"
 	if err := os.WriteFile(filepath.Join(dir, "belay", config.Models), []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -54,8 +54,8 @@ func TestAFileSaysWhatAModelCanDoAndCosts(t *testing.T) {
 		if got := model.AbilitiesOf(p, name).Images; got != want {
 			t.Errorf("%s takes images: %v, want %v", name, got, want)
 		}
-		if c := m.Routes(w, belay.Settings{Provider: "ollama", Model: name})[0]; (c.Prices != nil) != (name == "house") {
-			t.Errorf("%s has the prices %v", name, c.Prices)
+		if c := m.Routes(w, belay.Settings{Provider: "ollama", Model: name})[0]; (c.Prices != nil) != (name == "house") || (c.Context == 32768) != (name == "house") {
+			t.Errorf("%s has the prices %v and the context %d", name, c.Prices, c.Context)
 		}
 	}
 }

@@ -229,8 +229,9 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 	if low := lowBy(p.Limit); low != "" {
 		t.Low = low
 	}
+	st.Asked = event.Route{Provider: p.Provider, Model: p.Model}
 	if p.Tokens > 0 {
-		st.Tokens, st.Fixed, st.Asked = p.Tokens, p.Fixed, event.Route{Provider: p.Provider, Model: p.Model}
+		st.Tokens, st.Fixed = p.Tokens, p.Fixed
 	}
 }
 

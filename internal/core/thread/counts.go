@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
 )
 
 // What a message has besides its texts, in tokens, and the bytes of a token where a
@@ -46,6 +47,65 @@ type counts struct {
 
 	Factor float64 `json:"factor,omitempty"` // of that model: input that was reported by what was counted, a moving average
 	Taught int     `json:"taught,omitempty"` // reports that it is made of, as far as that matters
+	Most   int64   `json:"most,omitempty"`   // largest input that it reported
+
+	Learned []contextSize `json:"learned,omitempty"` // contexts of models, the latest last
+}
+
+// contextSize is how much a model reads, as its server said when it refused more.
+type contextSize struct {
+	event.Route
+	Tokens int64 `json:"tokens"`
+}
+
+// maxContextSizes bounds the models whose context is remembered.
+const maxContextSizes = 16
+
+// learnContext folds the context that a refusal names.
+func (c *counts) learnContext(of event.Route, tokens int64) {
+	if tokens > 0 {
+		c.Learned = slices.DeleteFunc(c.Learned, func(s contextSize) bool { return s.Route == of })
+		c.Learned = keep(append(c.Learned, contextSize{of, tokens}), maxContextSizes)
+	}
+}
+
+// learned is the context of a model that a refusal named; 0: none did.
+func (c *counts) learned(of event.Route) int64 {
+	if s := find(c.Learned, func(s *contextSize) bool { return s.Route == of }); s != nil {
+		return s.Tokens
+	}
+	return 0
+}
+
+// contextOf is how many tokens a model reads: as many as the catalogue says, or its
+// server, which knows better if it takes less; 0 if nothing says it.
+func (c *counts) contextOf(m core.Candidate) int64 {
+	switch learned := c.learned(m.Route); {
+	case m.Context == 0:
+		return learned
+	case learned == 0:
+		return m.Context
+	default:
+		return min(learned, m.Context)
+	}
+}
+
+// leastCut is the smallest context, in tokens, that a server is thought to be set to.
+const leastCut = 512
+
+// cut is which reports mean that the server left out a part of the request: those of
+// less than half of what was counted, but not of much less than it read before, as
+// some report only what is new to them. A server is told so once.
+func (d *decision) cut() core.Cut {
+	to, c := d.to(), &d.Counts
+	if c.All == 0 || c.learned(to.Route) > 0 {
+		return core.Cut{}
+	}
+	least := int64(leastCut)
+	if c.Asked == to.Route {
+		least = max(least, c.Most/4*3)
+	}
+	return core.Cut{From: least, Below: scaled(c.All+d.rules.Tokens, cmp.Or(to.Factor, 1)) / 2}
 }
 
 // total is All; 0 if it isn't known.
@@ -102,6 +162,10 @@ func (s *State) count(e event.Envelope) {
 		if p.Scope == event.ScopeThread {
 			s.countsBack(p.Target)
 		}
+	case event.ModelFailed:
+		if s.step() != nil {
+			c.learnContext(s.Turn.Step.Asked, p.Limit)
+		}
 	case event.ModelCompleted:
 		if s.step() != nil && s.Turn.Step.Tokens > 0 {
 			c.learn(s.Turn.Step, p.Usage, n)
@@ -132,8 +196,9 @@ func (c *counts) learn(st *Step, u belay.Usage, answer int64) {
 		return
 	}
 	if c.Asked != st.Asked {
-		c.Asked, c.Factor, c.Taught = st.Asked, 0, 0
+		c.Asked, c.Factor, c.Taught, c.Most = st.Asked, 0, 0, 0
 	}
+	c.Most = max(c.Most, min(u.Input, mostReported))
 	switch {
 	case c.All == 0 || c.Gap:
 		c.All, c.Gap = max(1, min(u.Input, mostReported)-st.Fixed), false
@@ -152,7 +217,7 @@ func (s *State) countsBack(target int64) {
 	if c.All == 0 {
 		return
 	}
-	c.All, c.Gap, c.Used = max(c.Base, 0), c.Base < 0, 0
+	c.All, c.Gap, c.Used, c.Most = max(c.Base, 0), c.Base < 0, 0, 0
 	end := int64(0)
 	for _, k := range s.Known {
 		if k.End > end && k.End <= target && !k.Back {

@@ -94,7 +94,7 @@ func (d *decision) again() {
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: d.Counts.contextOf(to), Tokens: st.Tokens, Cut: d.cut(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

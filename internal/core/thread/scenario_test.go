@@ -417,7 +417,9 @@ func (w *world) fail(rest string) {
 	code, wait, _ := strings.Cut(rest, " ")
 	after, _ := time.ParseDuration(wait)
 	p := event.ModelFailed{Attempt: st.Attempt, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient" || class == "rate_limited"}}
-	if code != "" {
+	if limit, ok := strings.CutPrefix(code, "limit="); ok {
+		p.Limit, _ = strconv.ParseInt(limit, 10, 64)
+	} else if code != "" {
 		p.Problem.Code = code
 	}
 	if class == "cancelled" {

@@ -224,7 +224,7 @@ type Step struct {
 	MaxOutput int64          `json:"maxOutput,omitempty"` // tokens that its answer may have; 0: the provider's default
 	Tokens    int64          `json:"tokens,omitempty"`    // estimate of the input of the last request; 0: none
 	Fixed     int64          `json:"fixed,omitempty"`     // of its instructions and tools
-	Asked     event.Route    `json:"asked,omitzero"`      // the model of it, if it has an estimate
+	Asked     event.Route    `json:"asked,omitzero"`      // the model of the last request
 	Calls     []*Call        `json:"calls,omitempty"`
 }
 
