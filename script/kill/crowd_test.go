@@ -46,7 +46,9 @@ type acknowledged struct {
 // tally counts what lives were about.
 type tally struct {
 	deaths, acknowledged, interrupted, lost, facts, breaks int
+	unpaid                                                 int             // turns that ended because nobody raised their budget
 	waits                                                  []time.Duration // from a death to the next server's address
+	ops                                                    lives           // steps of budgets
 }
 
 func (t *tally) add(u tally) {
@@ -56,6 +58,8 @@ func (t *tally) add(u tally) {
 	t.lost += u.lost
 	t.facts += u.facts
 	t.breaks += u.breaks
+	t.unpaid += u.unpaid
+	t.ops.add(u.ops.ops)
 	t.waits = append(t.waits, u.waits...)
 }
 
@@ -65,8 +69,8 @@ func (t tally) String() string {
 	if n := len(t.waits); n > 0 {
 		median = t.waits[n/2]
 	}
-	return fmt.Sprintf("%d commands acknowledged, %d turns interrupted, %d calls lost, %d facts followed over %d breaks without gap or repetition; back %d ms after a death (median)",
-		t.acknowledged, t.interrupted, t.lost, t.facts, t.breaks, median.Milliseconds())
+	return fmt.Sprintf("%d commands acknowledged, %d turns interrupted, %d without budget, %d calls lost, %d facts followed over %d breaks without gap or repetition; back %d ms after a death (median)",
+		t.acknowledged, t.interrupted, t.unpaid, t.lost, t.facts, t.breaks, median.Milliseconds())
 }
 
 // crowd is who uses a server at the same time.
@@ -109,6 +113,10 @@ func (s *serving) gather(seed uint64) *crowd {
 func sessionID(n int) belay.SessionID { return belay.SessionID(fmt.Sprintf("s%d", n)) }
 func firstTurn(n int) belay.TurnID    { return belay.TurnID(fmt.Sprintf("t%d-first", n)) }
 func secondTurn(n int) belay.TurnID   { return belay.TurnID(fmt.Sprintf("t%d-second", n)) }
+
+// severalThreads reports whether a session's turns are of two threads. They aren't
+// interrupted.
+func severalThreads(n int) bool { return n%4 == interrupters }
 
 func (c *crowd) complain(format string, args ...any) {
 	c.mu.Lock()
@@ -219,17 +227,22 @@ func (c *crowd) tell(ctx context.Context, k *client.Client, a acknowledged) (ans
 // submission is what submit_turn takes of a crowd.
 type submission struct {
 	Session   belay.SessionID `json:"sessionId"`
+	Thread    belay.ThreadID  `json:"threadId,omitempty"`
 	Turn      belay.TurnID    `json:"turnId,omitempty"`
 	Text      string          `json:"text"`
 	Workspace string          `json:"workspace,omitempty"`
 }
 
-// submit gives a session two turns, the second behind the first, and waits until
-// both have ended: by reading, or by following the run.
+// submit gives a session two turns, and waits until both have ended: by reading, or
+// by following the run. The second is behind the first, or in a thread of its own.
 func (c *crowd) submit(ctx context.Context, k *client.Client, n int) {
 	var runs []belay.RunID
 	for i, turn := range []belay.TurnID{firstTurn(n), secondTurn(n)} {
-		a := acknowledged{name: "submit_turn", key: string(turn), in: submission{sessionID(n), turn, fmt.Sprintf("please work, %d of %d", i, n), c.workspace(n)}}
+		thread := belay.ThreadID("")
+		if i > 0 && severalThreads(n) {
+			thread = "thread-of-" + belay.ThreadID(turn)
+		}
+		a := acknowledged{name: "submit_turn", key: string(turn), in: submission{sessionID(n), thread, turn, fmt.Sprintf("please work, %d of %d", i, n), c.workspace(n)}}
 		out, err := c.tell(ctx, k, a)
 		if err != nil {
 			c.complain("submit %s: %v", turn, err)

@@ -24,7 +24,7 @@ import (
 // the session it was, to the byte, and continues to its end.
 // Guarantee: S40, S42, O14.
 func TestKilledSessionsTravel(t *testing.T) {
-	first, step := stride(t)
+	first, step := stride(t, 5)
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 4))
 	trips, exports, imports := 0, 0, 0

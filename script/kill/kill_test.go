@@ -21,23 +21,33 @@ import (
 // full is set where every point is worth its time; else a sample is killed.
 var full = os.Getenv("BELAY_KILL") == "full"
 
-// stride returns which points are killed: every one, or a fifth of them with a
+// stride returns which points are killed: every one, or one of so many with a
 // first one that is drawn by chance.
-func stride(t *testing.T) (first, step int) {
+func stride(t *testing.T, sampled int) (first, step int) {
 	if full {
 		return 0, 1
 	}
-	first = rand.IntN(5)
-	t.Logf("every fifth point from %d on", first)
-	return first, 5
+	first = rand.IntN(sampled)
+	t.Logf("one of %d points, from %d on", sampled, first)
+	return first, sampled
+}
+
+// lives is what came of some lives of machines.
+type lives struct {
+	limited bool // what their sessions may spend
+	lost    int
+	ops     map[string]int // steps of budgets
 }
 
 // life plays the scenario with a kill in each of the first processes, and then
 // to its end. hit reports whether the last kill came before the end.
-func life(t *testing.T, kills ...int) (hit, lost bool) {
+func (l *lives) life(t *testing.T, kills ...int) (hit bool) {
 	t.Helper()
 	m := newMachine(t)
 	defer m.discard()
+	if l.limited {
+		m.limit()
+	}
 	for i := 0; ; i++ {
 		var env []string
 		if i < len(kills) {
@@ -56,34 +66,52 @@ func life(t *testing.T, kills ...int) (hit, lost bool) {
 		case e.exit != 0:
 			t.Errorf("kills %v: exit %d\n%s", kills, e.exit, e.out)
 		}
-		return hit, m.check(fmt.Sprint("kills ", kills))
+		if m.check(fmt.Sprint("kills ", kills)) {
+			l.lost++
+		}
+		l.add(m.books.Ops)
+		return hit
 	}
 }
 
-// TestKillAtEveryPoint kills the process at each point once.
-// Guarantee: O3, E1.
+func (l *lives) add(ops map[string]int) {
+	if l.ops == nil {
+		l.ops = map[string]int{}
+	}
+	for op, n := range ops {
+		l.ops[op] += n
+	}
+}
+
+// TestKillAtEveryPoint kills the process at each point once: without limits of what
+// is spent, and with a budget of which a person gives more, and slices of quotas.
+// Guarantee: O3, E1, E17, E71.
 func TestKillAtEveryPoint(t *testing.T) {
-	first, step := stride(t)
-	begun := time.Now()
-	points, losses := 0, 0
-	for at := accepted + first; ; at += step {
-		hit, lost := life(t, at)
-		if !hit {
-			break
-		}
-		points++
-		if lost {
-			losses++
-		}
+	for name, sampled := range map[string]int{"unlimited": 12, "limited": 8} {
+		t.Run(name, func(t *testing.T) {
+			first, step := stride(t, sampled)
+			begun := time.Now()
+			points, all := 0, lives{limited: name == "limited"}
+			for at := accepted + first; all.life(t, at); at += step {
+				points++
+			}
+			if points < 60/step {
+				t.Errorf("only %d points", points)
+			}
+			t.Logf("%d points in %.1f s: %d ended done, %d done (lost); %v", points, time.Since(begun).Seconds(), points-all.lost, all.lost, all.ops)
+			for _, op := range []string{"thread thread asked", "thread thread granted", "thread thread refused", "thread thread returned", "ask",
+				"session session set", "session session asked", "session session granted", "session session refused", "session session returned",
+				"session quota set", "session quota granted", "session quota returned", "ledger quota granted", "ledger quota returned"} {
+				if (all.ops[op] > 0) != all.limited {
+					t.Errorf("%d times: %s", all.ops[op], op)
+				}
+			}
+		})
 	}
-	if points < 60/step {
-		t.Errorf("only %d points", points)
-	}
-	t.Logf("%d points in %.1f s: %d ended done, %d done (lost)", points, time.Since(begun).Seconds(), points-losses, losses)
 }
 
 // TestKillAtPairsOfPoints kills the process that resumes as well.
-// Guarantee: O3.
+// Guarantee: O3, E17, E71.
 func TestKillAtPairsOfPoints(t *testing.T) {
 	n := 300
 	if !full {
@@ -92,13 +120,13 @@ func TestKillAtPairsOfPoints(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 2))
 	begun := time.Now()
-	losses := 0
-	for range n {
-		if _, lost := life(t, accepted+r.IntN(60), 1+r.IntN(48)); lost {
-			losses++
-		}
+	unlimited, limited := lives{}, lives{limited: true}
+	for range n / 2 {
+		unlimited.life(t, accepted+r.IntN(60), 1+r.IntN(48))
+		limited.life(t, accepted+r.IntN(80), 1+r.IntN(60))
 	}
-	t.Logf("%d pairs in %.1f s, seed %d: %d ended done, %d done (lost)", n, time.Since(begun).Seconds(), seed, n-losses, losses)
+	lost := unlimited.lost + limited.lost
+	t.Logf("%d pairs in %.1f s, seed %d: %d ended done, %d done (lost)", n, time.Since(begun).Seconds(), seed, n-lost, lost)
 }
 
 // TestKilledAndInterruptedByAnotherProcess: a process follows the log, another

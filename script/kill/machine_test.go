@@ -22,6 +22,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/event/eventtest"
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/core/coretest"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/sandbox"
@@ -90,6 +91,8 @@ type machine struct {
 	db         *sqlite.DB // read only
 	mu         sync.Mutex
 	answered   map[belay.ActionID]bool
+	limited    bool
+	books      coretest.Sums // of the last check
 	transcript bytes.Buffer
 }
 
@@ -109,6 +112,24 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	return m
+}
+
+// limits are what a machine's sessions may spend: so little that a person is asked for
+// more, and slices of a quota that isn't used up.
+const limits = `budget: 30ktok,100calls,4h
+quotas:
+  - {of: tenant, limit: 50mtok, per: month}
+  - {of: user, limit: 1000000calls, per: day}
+`
+
+// limit limits what all sessions of the machine may spend.
+func (m *machine) limit() {
+	m.t.Helper()
+	config := filepath.Join(m.dir, ".config", "belay")
+	if err := errors.Join(os.MkdirAll(config, 0o700), os.WriteFile(filepath.Join(config, "belay.yaml"), []byte(limits), 0o600)); err != nil {
+		m.t.Fatal(err)
+	}
+	m.limited = true
 }
 
 func (m *machine) discard() {
@@ -211,15 +232,15 @@ func (m *machine) answer() {
 		m.db = db
 	}
 	s := m.thread()
-	if s == nil || s.Turn == nil || s.Turn.Step == nil {
+	if s == nil {
 		return
 	}
-	for _, c := range s.Turn.Step.Calls {
-		if c.Ask == nil || !c.Ask.Open || m.answered[c.Ask.Action] {
+	for _, o := range s.Opens() {
+		if m.answered[o.Action] {
 			continue
 		}
-		m.answered[c.Ask.Action] = true
-		if e := m.run(nil, "approve", string(c.Ask.Action)); e.exit != 0 && !strings.Contains(e.out, "already_answered") {
+		m.answered[o.Action] = true
+		if e := m.run(nil, "approve", string(o.Action)); e.exit != 0 && !strings.Contains(e.out, "already_answered") {
 			m.t.Errorf("approve: exit %d\n%s", e.exit, e.out)
 		}
 	}
@@ -268,6 +289,7 @@ func (m *machine) check(what string) (lost bool) {
 		summary += m.checkStream(what, stream)
 	}
 	m.checkViews(what)
+	m.books = coretest.Books(m.t, what, m.log())
 	runs, _ := os.ReadFile(filepath.Join(m.ws, "effects.log"))
 	n := bytes.Count(runs, []byte("\n"))
 	lost = summary == "done (lost)"

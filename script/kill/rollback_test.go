@@ -282,7 +282,7 @@ func restoreTo(t *testing.T, dir string, files map[string][]byte) {
 // Guarantee: E46.
 func TestKillWhileKeeping(t *testing.T) {
 	needs.Program(t, "git")
-	first, step := stride(t)
+	first, step := stride(t, 5)
 	for at := accepted + first; ; at += step {
 		m := newMachine(t)
 		m.script = filepath.Join(m.dir, "make.yaml")

@@ -154,11 +154,14 @@ func (s *serving) client(dials *atomic.Int64) (*client.Client, func(), error) {
 
 // serveLife plays the crowd against a server that dies at these points of its
 // first processes, and holds what is left against the promises. points are those
-// of the process that ended well.
-func serveLife(t *testing.T, seed uint64, kills ...int) (points int, sum tally) {
+// of the process that ended well. limited: what sessions may spend is.
+func serveLife(t *testing.T, seed uint64, limited bool, kills ...int) (points int, sum tally) {
 	t.Helper()
 	s := newServing(t)
 	defer s.discard()
+	if limited {
+		s.limit()
+	}
 	what := fmt.Sprintf("kills %v, seed %d", kills, seed)
 	ready, over := make(chan struct{}), make(chan error, 1)
 	go func() { over <- s.keepUp(ready, kills...) }()
@@ -167,7 +170,7 @@ func serveLife(t *testing.T, seed uint64, kills ...int) (points int, sum tally) 
 	case err := <-over:
 		t.Fatalf("%s: the server doesn't come up: %v\n%s", what, err, s.stderr.String())
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 90*time.Second)
 	defer cancel()
 	c := s.gather(seed)
 	c.play(ctx, what)
@@ -191,9 +194,9 @@ func serveLife(t *testing.T, seed uint64, kills ...int) (points int, sum tally) 
 	return points, c.tally
 }
 
-// lives is how many of the points a server dies at: a few, with BELAY_KILL=full
+// deaths is how many of the points a server dies at: a few, with BELAY_KILL=full
 // some, with BELAY_KILL_SERVER=all every one.
-func lives(points int) int {
+func deaths(points int) int {
 	switch {
 	case os.Getenv("BELAY_KILL_SERVER") == "all":
 		return points
@@ -208,38 +211,39 @@ const fewPoints = 300
 
 // TestKillServer lets a server die while twenty clients submit, approve, interrupt
 // and follow. Each life has two deaths: one at a point of the whole range, and one
-// of the process that takes over.
-// Guarantee: O17, V13.
+// of the process that takes over. In half of them budgets and quotas limit what is
+// spent, and some sessions have two threads that share it.
+// Guarantee: O17, V13, E17, E71.
 func TestKillServer(t *testing.T) {
 	seed := rand.Uint64()
 	r := rand.New(rand.NewPCG(seed, 6))
 	begun := time.Now()
 	if race { // it is ten times as slow; one life shows whether the clients race
-		_, sum := serveLife(t, seed, 1+r.IntN(fewPoints), 1+r.IntN(fewPoints))
+		_, sum := serveLife(t, seed, true, 1+r.IntN(fewPoints), 1+r.IntN(fewPoints))
 		t.Logf("%d deaths, %.1f s, seed %d; %s", sum.deaths, time.Since(begun).Seconds(), seed, sum)
 		return
 	}
-	all, sum := serveLife(t, seed)
+	all, sum := serveLife(t, seed, true)
 	if all < fewPoints {
 		t.Fatalf("a life without a death has only %d points", all)
 	}
-	n := lives(all)
+	n := deaths(all)
 	offset := r.Float64()
 	for i := range n {
 		at := 1 + int((float64(i)+offset)*float64(all)/float64(n))
-		points, got := serveLife(t, seed+uint64(at), at, 1+r.IntN(all))
+		points, got := serveLife(t, seed+uint64(at), i%2 == 0, at, 1+r.IntN(all))
 		if got.deaths == 0 { // it had fewer points than the first one: another dies well before its end
 			at = 1 + r.IntN(points/2)
-			_, got = serveLife(t, seed+uint64(at), at, 1+r.IntN(all))
+			_, got = serveLife(t, seed+uint64(at), i%2 == 0, at, 1+r.IntN(all))
 		}
 		if got.deaths == 0 {
 			t.Errorf("a life ended before its point %d, seed %d", at, seed)
 		}
 		sum.add(got)
 	}
-	if sum.deaths < n || sum.acknowledged == 0 || sum.interrupted == 0 || sum.breaks == 0 {
+	if sum.deaths < n || sum.acknowledged == 0 || sum.interrupted == 0 || sum.breaks == 0 || sum.ops.ops["session session recalled"] == 0 || sum.ops.ops["ledger quota returned"] == 0 {
 		t.Errorf("%d lives: %+v, seed %d", n, sum, seed)
 	}
 	t.Logf("died at %d of %d points, each %d. (make killserver: at all); %d deaths, %.1f s, seed %d", n, all, all/n, sum.deaths, time.Since(begun).Seconds(), seed)
-	t.Logf("%s", sum)
+	t.Logf("%s; %v", sum, sum.ops.ops)
 }

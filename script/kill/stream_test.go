@@ -106,7 +106,7 @@ func (s *streaming) process(first bool, after int, env ...string) end {
 func TestKillWhileStreaming(t *testing.T) {
 	t.Run("points", func(t *testing.T) {
 		points := 0
-		first, step := stride(t)
+		first, step := stride(t, 5)
 		for at := accepted + first; ; at += step {
 			s := newStreaming(t, at)
 			e := s.process(true, -1, fmt.Sprintf("%s=%d", killAt, at))
