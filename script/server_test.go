@@ -106,7 +106,8 @@ func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request)
 // vendors serves every protocol: vendors NAME puts the server's address, without
 // a path, into the variable NAME. A model looks at two files at once, then at a
 // list, then completes; the one called flaky is refused once for coming too often,
-// and its stream breaks off once. The key it wants is sk-tester.
+// and its stream breaks off once; the ones called absent and negative report
+// such a usage. The key it wants is sk-tester.
 func vendors(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: vendors NAME")
@@ -124,6 +125,12 @@ func worker(a modelserver.Asked) modelserver.Scene {
 		return modelserver.Scene{Scene: modeltest.Scene{Fail: "rate_limited"}}
 	}
 	s := modeltest.Scene{Usage: &belay.Usage{Input: 100, Output: 10}, Stop: "tool_calls"}
+	switch a.Model {
+	case "absent":
+		s.Usage = nil
+	case "negative":
+		s.Usage = &belay.Usage{Input: -100, Output: -10}
+	}
 	switch a.Results {
 	case 0:
 		s.Reasoning, s.Text, s.Parts = "Two files first.", "I look at both.", 3

@@ -288,7 +288,8 @@ func (w *world) setRule(kv string) {
 }
 
 // candidate is PROVIDER/MODEL, then :N for what it reads, +ABILITY for what it
-// is known to do, $N for what a million tokens cost in dollars, *N for its factor,
+// is known to do, $N or $N@DAY for what a million tokens cost in dollars, to the end of that day,
+// *N for its factor,
 // !REASON for why it can't be used.
 func candidate(v string) (c core.Candidate) {
 	v, c.Lacks, _ = strings.Cut(v, "!")
@@ -296,8 +297,9 @@ func candidate(v string) (c core.Candidate) {
 	c.Factor, _ = strconv.ParseFloat(factor, 64)
 	v, dollars, priced := strings.Cut(v, "$")
 	if priced {
+		dollars, until, _ := strings.Cut(dollars, "@")
 		n, _ := strconv.ParseInt(dollars, 10, 64)
-		c.Prices = &price.List{Rates: price.Rates{Input: n * 1e6, Output: n * 1e6}}
+		c.Prices = &price.List{Until: until, Rates: price.Rates{Input: n * 1e6, Output: n * 1e6}}
 	}
 	v, able, known := strings.Cut(v, "+")
 	if c.Known = known; able != "" {
