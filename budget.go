@@ -45,6 +45,12 @@ func (a *Amounts) Of(k BudgetKind) *int64 {
 	return (*int64)(&a.Time)
 }
 
+// Amount is so much of one kind.
+func (k BudgetKind) Amount(n int64) (a Amounts) {
+	*a.Of(k) = n
+	return a
+}
+
 // merge is f of each kind.
 func (a Amounts) merge(b Amounts, f func(x, y int64) int64) Amounts {
 	for _, k := range BudgetKinds() {

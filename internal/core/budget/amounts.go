@@ -28,22 +28,15 @@ func (l Limit) String() string {
 // names, l's own or, if it is a raise, the sum. A raise gives no limit to a kind that
 // has none.
 func (l Limit) Over(old belay.Amounts) belay.Amounts {
+	if l.Raise {
+		return old.Add(l.Amounts.Only(old))
+	}
 	for _, k := range belay.BudgetKinds() {
-		switch was, n := old.Of(k), *l.Of(k); {
-		case n == 0 || l.Raise && *was == 0:
-		case l.Raise:
-			old = old.Add(l.Amounts.Only(one(k)))
-		default:
-			*was = n
+		if n := *l.Of(k); n != 0 {
+			*old.Of(k) = n
 		}
 	}
 	return old
-}
-
-// one is an amount of one kind.
-func one(k belay.BudgetKind) (a belay.Amounts) {
-	*a.Of(k) = 1
-	return a
 }
 
 const (

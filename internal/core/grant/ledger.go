@@ -103,15 +103,9 @@ func (l *Ledger) Set(c belay.SetBudget) (limit, before belay.Amounts, err error)
 	}
 	limit = (budget.Limit{Amounts: c.Budget, Raise: c.Raise}).Over(l.Limit)
 	if kind := limit.Short(spent.Only(c.Budget)); kind != "" && limit != l.Limit {
-		return limit, before, belay.Errorf(belay.CodeBadCommand, "%s is less than what was spent, %s", limit.Only(one(kind)), spent.Only(one(kind))).At(string(kind)).WithHint("name a higher limit, or none of this kind")
+		return limit, before, belay.Errorf(belay.CodeBadCommand, "%s is less than what was spent, %s", limit.Only(kind.Amount(1)), spent.Only(kind.Amount(1))).At(string(kind)).WithHint("name a higher limit, or none of this kind")
 	}
 	return limit, before, nil
-}
-
-// one is an amount of one kind.
-func one(k belay.BudgetKind) (a belay.Amounts) {
-	*a.Of(k) = 1
-	return a
 }
 
 // Apply folds a step of the budget that the session's stream has.

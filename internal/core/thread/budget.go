@@ -197,7 +197,7 @@ func (d spending) low(kind string, s shortfall) {
 	alone := t.Low != "" || d.rules.headless()
 	reason := "the budget of the " + s.scope() + " (" + s.limit.String() + ") has no " + lows[s.kind].what + " left for a request"
 	if q := d.Purse.Quota; q != nil && !s.turn { // which no answer raises
-		alone, reason = true, "the "+q.Of+"'s quota of "+one(q.Kind, q.Limit).String()+" a "+q.Per+" is used up until "+q.Until.UTC().Format(time.RFC3339)
+		alone, reason = true, "the "+q.Of+"'s quota of "+q.Kind.Amount(q.Limit).String()+" a "+q.Per+" is used up until "+q.Until.UTC().Format(time.RFC3339)
 		if t.Low == "" {
 			d.record(d.fact(event.QuotaBlocked{Quota: quotaOf(belay.QuotaLeft{QuotaWindow: *q}), Reason: reason}))
 		}
@@ -216,12 +216,6 @@ func (d spending) low(kind string, s shortfall) {
 	default:
 		d.wakeAt(t.Ask.Until)
 	}
-}
-
-// one is an amount of one kind.
-func one(k belay.BudgetKind, n int64) (a belay.Amounts) {
-	*a.Of(k) = n
-	return a
 }
 
 func windows(q *belay.QuotaWindow) []belay.QuotaWindow {
@@ -247,20 +241,10 @@ func (s shortfall) scope() string {
 // raise is what a person is asked for: half of the limit, or what the request needs
 // if that is more.
 func (s shortfall) raise() belay.Amounts {
-	var only belay.Amounts
-	switch half, need := s.limit, s.need; s.kind {
-	case belay.BudgetCost:
-		const cent = 10_000
-		only.MicroUSD = (max(half.MicroUSD/2, need.MicroUSD) + cent - 1) / cent * cent
-	case belay.BudgetTokens:
-		const thousand = 1000
-		only.Tokens = (max(half.Tokens/2, need.Tokens) + thousand - 1) / thousand * thousand
-	case belay.BudgetCalls:
-		only.Calls = max(half.Calls/2, need.Calls)
-	case belay.BudgetTime:
-		only.Time = max(half.Time/2, need.Time, belay.Duration(time.Minute))
-	}
-	return only
+	const cent = 10_000
+	step := map[belay.BudgetKind]int64{belay.BudgetCost: cent, belay.BudgetTokens: 1000, belay.BudgetCalls: 1, belay.BudgetTime: int64(time.Minute)}[s.kind]
+	n := max(*s.limit.Of(s.kind)/2, *s.need.Of(s.kind))
+	return s.kind.Amount((n + step - 1) / step * step)
 }
 
 // raiseBudget does what a yes to a question about the budget means: by is what the
@@ -271,19 +255,13 @@ func (h *handler) raiseBudget(a *Ask, by belay.Amounts) {
 	}
 	if a.Budget.Scope == "turn" {
 		l := h.Turn.Limits
-		l.MicroUSD, l.Tokens = more(l.MicroUSD, by.MicroUSD), more(l.Tokens, by.Tokens)
+		limit := belay.Amounts{MicroUSD: l.MicroUSD, Tokens: l.Tokens}
+		limit = limit.Add(by.Only(limit))
+		l.MicroUSD, l.Tokens = limit.MicroUSD, limit.Tokens
 		h.record(h.threadFact(event.ThreadUpdated{Limits: &l, Reason: "a person raised the budget of the turn"}))
 		return
 	}
 	h.send(core.Send{To: h.Session.Stream(), Command: belay.SetBudget{Budget: by, Raise: true}})
-}
-
-// more is a limit raised by an amount; none stays none.
-func more(limit, by int64) int64 {
-	if limit == 0 {
-		return 0
-	}
-	return belay.Amounts{Tokens: limit}.Add(belay.Amounts{Tokens: by}).Tokens
 }
 
 // usedUp says in the note of a final step, and in the reason that ends the turn, what
