@@ -69,8 +69,36 @@ type Settings struct {
 
 	Budget Amounts `json:"budget,omitzero"` // of the session; a kind without an amount isn't limited
 
+	Compact Compacting `json:"compact,omitzero"` // how a conversation is shortened that fills the model's context
+
 	Shell *Shell `json:"shell,omitempty"` // runs its command lines, chosen at creation; empty: /bin/sh
 }
+
+// Compacting is how a thread's conversation is shortened for the model.
+type Compacting struct {
+	Strategy CompactStrategy `json:"strategy,omitempty"` // empty: hybrid
+	At       int             `json:"at,omitempty"`       // percent of what the context has for input; 0: DefaultCompactAt
+	Model    string          `json:"model,omitempty"`    // PROVIDER/MODEL that summarises; empty: the thread's own
+}
+
+// CompactStrategy is a way to shorten a conversation.
+type CompactStrategy string
+
+// The strategies. Texts of people and what else is pinned stay with all of them.
+const (
+	CompactHybrid    CompactStrategy = "hybrid"    // leave out old results; if that isn't enough summarise, if that fails truncate
+	CompactPrune     CompactStrategy = "prune"     // leave out old results
+	CompactSummarise CompactStrategy = "summarise" // let a model summarise all but the newest messages
+	CompactTruncate  CompactStrategy = "truncate"  // leave out all but the newest messages
+	CompactOff       CompactStrategy = "off"       // not at all, unless a person asks
+)
+
+// CompactStrategies are all of them.
+var CompactStrategies = []CompactStrategy{CompactHybrid, CompactPrune, CompactSummarise, CompactTruncate, CompactOff}
+
+// DefaultCompactAt is how full the context is when a conversation is shortened, in
+// percent of what it has for input.
+const DefaultCompactAt = 80
 
 // Shell is what runs the command lines of a session.
 type Shell struct {
@@ -167,6 +195,26 @@ type (
 		Call   CallID       `json:"call,omitempty"`
 		Others *ProgramUse  `json:"others,omitempty"`
 		Budget *BudgetGrant `json:"budget,omitempty"`
+	}
+
+	// CompactThread shortens what the model is shown of a thread's conversation.
+	CompactThread struct {
+		cmd
+		Focus string `json:"focus,omitempty"` // what is to be kept above all
+		Rules Ref    `json:"rules"`           // the thread's rules, a blob
+	}
+
+	// PinContext keeps a text in a thread's conversation, word for word.
+	PinContext struct {
+		cmd
+		Pin  string `json:"pin"` // its id, of the caller
+		Text string `json:"text"`
+	}
+
+	// UnpinContext takes a pinned text out of a thread's conversation.
+	UnpinContext struct {
+		cmd
+		Pin string `json:"pin"`
 	}
 
 	// RecallGrants asks a thread to give back the budget that it doesn't need now.
@@ -386,6 +434,9 @@ var commands = map[string]reflect.Type{
 	"share_workspace": reflect.TypeFor[ShareWorkspace](),
 	"ask_grants":      reflect.TypeFor[AskGrants](),
 	"give_grant":      reflect.TypeFor[GiveGrant](),
+	"compact_thread":  reflect.TypeFor[CompactThread](),
+	"pin_context":     reflect.TypeFor[PinContext](),
+	"unpin_context":   reflect.TypeFor[UnpinContext](),
 	"recall_grants":   reflect.TypeFor[RecallGrants](),
 	"return_grant":    reflect.TypeFor[ReturnGrant](),
 	"set_budget":      reflect.TypeFor[SetBudget](),

@@ -13,6 +13,10 @@ type Beginning struct {
 	Taint        []string   `json:"taint,omitempty"`  // untrusted origins in the conversation, as kind:origin
 	Lost         []string   `json:"lost,omitempty"`   // calls with unknown outcome: tool and hash of the arguments
 	Tokens       int64      `json:"tokens,omitempty"` // of the conversation, as in Content; 0: not counted
+
+	// Window is what the model is shown in place of Base, whose conversation was
+	// shortened; empty: Base itself.
+	Window []Ref `json:"window,omitempty"`
 }
 
 // Bounds of a beginning, so that it fits into a fact.

@@ -1,6 +1,7 @@
 package event
 
 import (
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -52,6 +53,9 @@ type Cost struct {
 	Unpriced bool        `json:"unpriced,omitempty"` // the price isn't known, so neither is the amount
 	For      string      `json:"for,omitempty"`      // the request: what cost.recorded says of one closes what cost.estimated says
 }
+
+// Summary reports whether it is for shortening a conversation.
+func (c Cost) Summary() bool { return strings.HasPrefix(c.For, compactionKey) }
 
 // CostSum is the known cost of answers. It is empty when no price is known,
 // which isn't zero.

@@ -56,6 +56,24 @@ type ThreadUpdated struct {
 	Hold *HoldChange         `json:"hold,omitempty"` // of the workspace, by a call of this thread
 
 	Reported *belay.ProgramUse `json:"reported,omitempty"` // what its programs used
+
+	Pin     *PinChange   `json:"pin,omitempty"`     // of a text that stays in the conversation
+	Compact *CompactWish `json:"compact,omitempty"` // a person wants the conversation to be shortened
+}
+
+// CompactWish is a person's request to shorten a conversation.
+type CompactWish struct {
+	Focus string    `json:"focus,omitempty"` // what is to be kept above all
+	By    string    `json:"by,omitempty"`
+	Rules belay.Ref `json:"rules,omitzero"`
+}
+
+// PinChange is a text that stays in the conversation word for word, or doesn't any
+// more.
+type PinChange struct {
+	ID   string `json:"id"`
+	Text string `json:"text,omitempty"` // empty: it was taken out
+	By   string `json:"by,omitempty"`
 }
 
 // HoldChange is a change of a call's hold on a workspace that several threads

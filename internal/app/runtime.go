@@ -95,22 +95,27 @@ type Outcome struct {
 // SettingsInput are what a caller may set for a session's turns; what is empty stays
 // what it is, or becomes what the server's settings say.
 type SettingsInput struct {
-	Mode       string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
-	Allow      []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
-	Tools      string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
-	Provider   string   `json:"provider,omitempty" jsonschema:"who serves the model"`
-	Model      string   `json:"model,omitempty" jsonschema:"the model"`
-	Fallback   string   `json:"fallback,omitempty" jsonschema:"who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas"`
-	MaxSteps   string   `json:"maxSteps,omitempty" jsonschema:"steps of a turn; 0 is no limit"`
-	MaxTime    string   `json:"maxTime,omitempty" jsonschema:"active time of a turn, such as 30m"`
-	MaxCalls   string   `json:"maxCalls,omitempty" jsonschema:"tool calls of a turn; 0 is no limit"`
-	MaxCost    string   `json:"maxCost,omitempty" jsonschema:"what a turn's requests may cost, such as 2usd; 0 is no limit"`
-	MaxTokens  string   `json:"maxTokens,omitempty" jsonschema:"tokens that a turn may read and write, such as 500ktok; 0 is no limit"`
-	Budget     string   `json:"budget,omitempty" jsonschema:"what the session may spend, of each kind that is named, such as 2usd,500ktok,300calls,4h"`
-	Completion string   `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
-	Effort     string   `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
-	AskTimeout string   `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`
-	Share      bool     `json:"share,omitempty" jsonschema:"write also where another session does"`
+	Mode      string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
+	Allow     []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
+	Tools     string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
+	Provider  string   `json:"provider,omitempty" jsonschema:"who serves the model"`
+	Model     string   `json:"model,omitempty" jsonschema:"the model"`
+	Fallback  string   `json:"fallback,omitempty" jsonschema:"who is asked when the model gives no answer: PROVIDER/MODEL, separated by commas"`
+	MaxSteps  string   `json:"maxSteps,omitempty" jsonschema:"steps of a turn; 0 is no limit"`
+	MaxTime   string   `json:"maxTime,omitempty" jsonschema:"active time of a turn, such as 30m"`
+	MaxCalls  string   `json:"maxCalls,omitempty" jsonschema:"tool calls of a turn; 0 is no limit"`
+	MaxCost   string   `json:"maxCost,omitempty" jsonschema:"what a turn's requests may cost, such as 2usd; 0 is no limit"`
+	MaxTokens string   `json:"maxTokens,omitempty" jsonschema:"tokens that a turn may read and write, such as 500ktok; 0 is no limit"`
+	Budget    string   `json:"budget,omitempty" jsonschema:"what the session may spend, of each kind that is named, such as 2usd,500ktok,300calls,4h"`
+	Compact   string   `json:"compact,omitempty" jsonschema:"how a conversation is shortened that fills the model's context: hybrid, prune, summarise, truncate, off"`
+	CompactAt string   `json:"compactAt,omitempty" jsonschema:"how full the context is when its conversation is shortened, in percent, 10 to 95"`
+
+	CompactModel string `json:"compactModel,omitempty" jsonschema:"PROVIDER/MODEL that summarises, or none for the one that works"`
+
+	Completion string `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
+	Effort     string `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
+	AskTimeout string `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`
+	Share      bool   `json:"share,omitempty" jsonschema:"write also where another session does"`
 }
 
 // Workspaces answers what depends on the files, settings and tools of a workspace.

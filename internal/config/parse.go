@@ -417,6 +417,20 @@ func (p *parser) fallback() {
 	p.out.Fallback = out
 }
 
+// summariser is the model that summarises; "none" is the one that works.
+func (p *parser) summariser(v given) string {
+	if v.text == "none" {
+		return ""
+	}
+	provider, _, ok := Route(v.text)
+	if !ok {
+		p.bad(belay.CodeUsage, p.flag()+" anthropic/claude-haiku-4-5, or none", "%q is not PROVIDER/MODEL", v.text)
+	} else if _, err := p.w.Service(provider); err != nil {
+		p.fail(err)
+	}
+	return v.text
+}
+
 // Route reads PROVIDER/MODEL; a model's name may have slashes of its own.
 func Route(s string) (provider, model string, ok bool) {
 	provider, model, ok = strings.Cut(s, "/")

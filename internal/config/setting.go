@@ -112,6 +112,18 @@ var settings = []Setting{
 		take:  func(p *parser, v given) { p.out.Budget = p.budget(v).Over(p.out.Budget) },
 		show:  func(s *Settings) string { return s.Budget.String() },
 		least: least},
+	{Name: "compact", JSON: "compact", Value: "HOW",
+		Help: "How a conversation is shortened that fills the model's context: hybrid (leave out old results, summarise, at worst truncate), prune, summarise, truncate, off.",
+		take: func(p *parser, v given) {
+			p.out.Compact.Strategy = belay.CompactStrategy(p.oneOf(v, asText(belay.CompactStrategies)...))
+		},
+		show: func(s *Settings) string { return cmp.Or(string(s.Compact.Strategy), string(belay.CompactHybrid)) }},
+	{Name: "compact-at", JSON: "compactAt", Value: "PERCENT", Help: "How full the context is when its conversation is shortened, 10 to 95.", Default: fmt.Sprint(belay.DefaultCompactAt),
+		take: func(p *parser, v given) { p.out.Compact.At = p.number(v, 10, 95, "80") },
+		show: func(s *Settings) string { return fmt.Sprint(cmp.Or(s.Compact.At, belay.DefaultCompactAt)) }},
+	{Name: "compact-model", JSON: "compactModel", Value: "PROVIDER/MODEL", Help: "The model that summarises (default the one that works).",
+		take: func(p *parser, v given) { p.out.Compact.Model = p.summariser(v) },
+		show: func(s *Settings) string { return s.Compact.Model }},
 	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
 		take: func(p *parser, v given) {
 			p.out.Completion = belay.Completion(p.oneOf(v, "required", "conversational"))

@@ -64,13 +64,13 @@ type Decider interface {
 // flight and no longer wanted: cancel.
 type Effect interface{ Key() string }
 
-// CallModel asks a model. The messages are those of the stream up to event To.
+// CallModel asks a model. The messages are those of the stream from the boundary From up to event To.
 type CallModel struct {
 	Step      belay.StepID
 	IDs       belay.IDs
 	Attempt   int
-	Failures  int // attempts of this request that failed before
-	To        int64
+	Failures  int   // attempts of this request that failed before
+	From, To  int64 // the boundary that the conversation stands on, 1 for none; and its last fact
 	Note      string
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
@@ -85,6 +85,21 @@ type CallModel struct {
 // Cut is which sizes of an input, as its server reports it, mean that the server left
 // out a part of it without saying so. The zero value is none.
 type Cut struct{ From, Below int64 }
+
+// Compact makes a shorter window of a conversation, as a fact announced it.
+type Compact struct {
+	IDs     belay.IDs
+	Started int64 // the fact
+	event.ContextCompactionStarted
+
+	Pins      []event.PinChange // texts that a person pinned
+	Plan      []event.PlanItem
+	Question  belay.ActionID // about the turn itself, that is open
+	Processes []string       // that run: id and command line
+}
+
+// Key is that of the fact.
+func (e Compact) Key() string { return event.CompactionKey(e.Started) }
 
 // Timer wants nothing but another look at the time: a retry is due then.
 type Timer struct {

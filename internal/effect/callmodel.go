@@ -44,7 +44,7 @@ func (v *performer) callModel(ctx context.Context, run *engine.Run, eff core.Cal
 	a.since = a.began
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
-	err := v.read(ctx, a)
+	err := v.read(ctx, run, a)
 	_ = a.clean.Close() // into memory: can't fail
 	if err == nil {
 		err = a.cutInput()
@@ -85,15 +85,22 @@ func (a *answer) usable(ctx context.Context, err error) bool {
 }
 
 // read takes the provider's chunks into a.
-func (v *performer) read(ctx context.Context, a *answer) error {
+func (v *performer) read(ctx context.Context, run *engine.Run, a *answer) error {
 	prov, err := v.resolveProvider(ctx, a)
 	if err != nil {
 		return err
 	}
 	c := v.e.convs.Take(v.stream)
 	defer v.e.convs.Give(c)
-	if err := c.UpTo(ctx, v.e.c.Store, a.eff.To); err != nil {
+	known, anew := c.Known(a.eff.From), !c.Known(1)
+	if err := c.UpTo(ctx, v.e.c.Store, a.eff.From, a.eff.To); err != nil {
 		return err
+	}
+	if a.eff.From > 1 && !known {
+		run.Record(core.Fact{IDs: a.eff.IDs, Data: event.HistoryWindowLoaded{From: a.eff.From, To: a.eff.To, Total: a.eff.To}})
+		if anew {
+			run.Record(core.Fact{IDs: a.eff.IDs, Data: event.HistoryReconstructed{From: a.eff.From, To: a.eff.To, Source: "log"}})
+		}
 	}
 	r := a.request(c.Shown(model.AbilitiesOf(prov, a.settings.Model)))
 	if err := v.fits(a, r); err != nil {

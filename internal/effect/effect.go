@@ -151,6 +151,8 @@ func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effec
 	switch eff := eff.(type) {
 	case core.CallModel:
 		return v.callModel(ctx, run, eff)
+	case core.Compact:
+		return v.shorten(ctx, run, eff)
 	case core.RunTool:
 		return v.runTool(ctx, run, eff)
 	case core.CheckCall:

@@ -268,7 +268,7 @@ func (s *Session) spend(e event.Envelope) {
 	case event.ModelCompleted:
 		took = p.Usage
 	case event.CostRecorded:
-		if p.Failed || e.IDs.Call != "" || !p.Usage.Reported { // else it is what the answer said
+		if p.Failed || e.IDs.Call != "" || p.Summary() || !p.Usage.Reported { // else it is what the answer said
 			took = p.Usage
 		}
 	}

@@ -160,6 +160,9 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 	for _, c := range rules.Gate().Reviewers() {
 		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, belay.Settings{Provider: c.Provider, Model: c.Model}))
 	}
+	if provider, model, ok := strings.Cut(c.Compact.Model, "/"); ok {
+		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, belay.Settings{Provider: provider, Model: model}))
+	}
 	askOutput(rules)
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
@@ -194,6 +197,3 @@ func askOutput(r *thread.Rules) {
 	}
 	r.System += "\n# Output\nThis task asks for an output: one value of JSON that fits the schema below. " + where + "\n" + string(r.Output) + "\n"
 }
-
-// CodeContextExceeded is the code of a turn whose messages are more than its model reads.
-const CodeContextExceeded = effect.CodeContextExceeded

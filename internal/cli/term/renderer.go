@@ -168,8 +168,14 @@ func (l *renderer) fact(ev event.Envelope) {
 	case event.ModelFailed:
 		l.doing, l.streamed = "", "" // another attempt says it from the beginning
 		l.println(fmt.Sprintf("step %d: no answer: %s%s", l.step, Short(p.Problem.Message, 200), again(p.RetryAt, ev.Time)))
+	case event.ContextCompactionStarted:
+		l.start("shortening the conversation", ev.Time)
+	case event.ContextCompactionCompleted:
+		l.println(fmt.Sprintf("the conversation was shortened (%s): %d tokens became %d", p.Strategy, p.TokensBefore, p.TokensAfter))
+	case event.ContextCompactionFailed:
+		l.println("the conversation was not shortened: " + Short(p.Problem.Message, 200))
 	case event.RoutingFallbackApplied:
-		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", l.step, p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
+		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", max(1, l.step), p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
 	case event.ToolArgs:
 		l.calls[ev.IDs.Call] = preview(event.ModelCall{Name: p.Name, Args: p.Args, ArgsRef: p.ArgsRef, Path: p.Path, Paths: p.Paths})
 		l.println("  changed by " + Line(p.By) + ": " + l.calls[ev.IDs.Call])

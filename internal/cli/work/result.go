@@ -9,7 +9,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/cli/term"
 )
 
@@ -71,8 +70,11 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 			r.Hint = fmt.Sprintf(" after belay budget set %s +AMOUNT", w.session)
 		}
 	}
-	if e.Code == host.CodeContextExceeded { // the same request would end the same way
+	switch e.Code { // the same request would end the same way
+	case "CONTEXT_FULL":
 		r.Hint = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
+	case "CONTEXT_TOO_SMALL":
+		r.Hint = " --model NAME that reads more"
 	}
 }
 

@@ -18,6 +18,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	s.applyProcess(e)
 	s.count(e)
 	s.applyCost(e)
+	s.applyWindow(e)
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
 		s.Open, s.Session, s.Thread, s.Workspace = true, e.IDs.Session, e.IDs.Thread, p.Workspace
@@ -108,7 +109,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	t := s.Turn
 	switch p := e.Data.(type) {
 	case event.ThreadUpdated:
-		if p.Hold == nil {
+		if p.Hold == nil && p.Pin == nil && p.Compact == nil {
 			t.changeRules(p)
 		}
 		if p.Rules != nil {
@@ -129,7 +130,7 @@ func (s *State) applyTurn(e event.Envelope) {
 		t.applyRoute(p)
 	case event.CostRecorded:
 		sum := p.Sum()
-		if e.IDs.Call != "" { // of a model that judged a call, which is no answer of the turn
+		if e.IDs.Call != "" || p.Summary() { // of a model that judged a call or summarised: no answer of the turn
 			sum.Priced = 0
 		}
 		t.Cost = t.Cost.Add(sum)
@@ -220,11 +221,12 @@ func (s *State) applyStatus(p event.RunStatus) {
 
 func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 	if t.Step == nil || t.Step.ID != e.IDs.Step {
-		t.Step = &Step{ID: e.IDs.Step, Kind: p.Kind, Note: p.Note, Limit: p.Limit, From: p.From, To: p.To, Begun: t.Active}
+		t.Step = &Step{ID: e.IDs.Step, Kind: p.Kind, Note: p.Note, Limit: p.Limit, Begun: t.Active}
 		t.Steps++
 		t.Nudged = t.Nudged || p.Kind == KindNudge
 	}
 	st := t.Step
+	st.From, st.To = p.From, p.To
 	st.Attempt, st.Phase, st.Problem, st.MaxOutput = p.Attempt, stepRequested, nil, p.MaxOutput
 	if low := lowBy(p.Limit); low != "" {
 		t.Low = low

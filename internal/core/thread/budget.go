@@ -103,7 +103,7 @@ func (h *handler) recallBudget() {
 // its own, or the same budget would go around without being used.
 func (d spending) returnBudget() {
 	p := &d.Purse
-	idle := d.Turn == nil && len(d.Queue) == 0
+	idle := d.Turn == nil && len(d.Queue) == 0 && d.Compacting == nil && d.Wish == nil
 	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (!p.Recalled || p.asked() != nil || !d.Turn.underway()) || len(p.Open) > 0 && idle {
 		return
 	}

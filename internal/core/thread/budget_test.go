@@ -112,15 +112,35 @@ func (s *spenders) waiting() (ids []belay.StreamID) {
 	return ids
 }
 
-// asking are the threads whose request is out.
+// asking are the threads whose request is out, or whose conversation is shortened.
 func (s *spenders) asking() (ids []belay.StreamID) {
 	for id, d := range s.d {
-		if d, ok := d.(*Decider); ok && d.s.Turn != nil && d.s.Turn.Step != nil && d.s.Turn.Step.Phase == stepRequested {
+		if d, ok := d.(*Decider); ok && (requested(d) || d.s.Compacting.runs()) {
 			ids = append(ids, id)
 		}
 	}
 	slices.Sort(ids)
 	return ids
+}
+
+func requested(d *Decider) bool {
+	return d.s.Turn != nil && d.s.Turn.Step != nil && d.s.Turn.Step.Phase == stepRequested
+}
+
+// shortened ends a compaction in one of the ways that there are.
+func (s *spenders) shortened(id belay.StreamID, how int) {
+	c := s.d[id].(*Decider).s.Compacting
+	used := belay.Usage{Input: c.Tokens, Output: 100, Reported: true}
+	failed := event.ContextCompactionFailed{Trigger: c.Trigger, Strategy: c.Strategy, Started: c.Started, Problem: event.Problem{Class: "transient", Code: "EMPTY", Message: "no"}}
+	switch how {
+	case 0, 1:
+		s.add(id, []core.Fact{{IDs: c.IDs, Data: event.ContextCompactionCompleted{Trigger: c.Trigger, Started: c.Started, TokensAfter: c.Tokens / 2, Usage: used, Charge: event.ChargeAnswer}}}, nil)
+	case 2:
+		s.add(id, []core.Fact{{IDs: c.IDs, Data: failed}}, nil)
+	default:
+		failed.Charge = event.ChargeAll
+		s.add(id, []core.Fact{{IDs: c.IDs, Data: failed}}, nil)
+	}
 }
 
 func (s *spenders) submit(n int) {
@@ -129,9 +149,19 @@ func (s *spenders) submit(n int) {
 		Text: belay.Content{Text: "x", Tokens: 10}, Rules: s.rules})
 }
 
-// ends ends a thread's request in one of the ways that there are.
+// ends ends a thread's request, or its compaction, in one of the ways that there are;
+// the last is that its driver died.
 func (s *spenders) ends(id belay.StreamID, how int) {
 	st := s.d[id].(*Decider)
+	if how < 4 && st.s.Compacting.runs() && (s.seq[id]%2 == 0 || !requested(st)) {
+		s.shortened(id, how)
+		return
+	}
+	if how == 4 {
+		facts, sends, _ := st.Handle(belay.Order{Session: "sess_1", Stream: id, Command: belay.TakeOver{Epoch: 2}}, s.now)
+		s.add(id, facts, sends)
+		return
+	}
 	step := st.s.Turn.Step
 	most := step.MaxOutput
 	switch how {
@@ -145,9 +175,6 @@ func (s *spenders) ends(id belay.StreamID, how int) {
 		s.add(id, []core.Fact{st.s.fact(event.ModelFailed{Attempt: step.Attempt, Problem: event.Problem{Class: "auth", Code: "AUTH", Message: "no"}})}, nil)
 	case 3: // it hung
 		s.add(id, []core.Fact{st.s.fact(event.ModelFailed{Attempt: step.Attempt, Charge: event.ChargeAll, Problem: event.Problem{Class: "transient", Code: "SILENT", Message: "no", Retryable: true}, RetryAt: s.now})}, nil)
-	default: // its driver died
-		facts, sends, _ := st.Handle(belay.Order{Session: "sess_1", Stream: id, Command: belay.TakeOver{Epoch: 2}}, s.now)
-		s.add(id, facts, sends)
 	}
 }
 

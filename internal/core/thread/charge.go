@@ -25,6 +25,9 @@ func charge(d *decision) bool {
 			continue
 		}
 		ids := d.ids()
+		if c := d.Compacting; c != nil && r.For == event.CompactionKey(c.Started) {
+			ids = c.IDs
+		}
 		ids.Call = r.Call
 		d.record(core.Fact{IDs: ids, Data: d.cost(r)})
 	}
@@ -82,13 +85,17 @@ func (s *State) applyCost(e event.Envelope) {
 		p.Open = slices.DeleteFunc(p.Open, func(r reservation) bool { return r.For == f.For })
 		took := belay.Amounts{MicroUSD: f.Amount, Tokens: f.Usage.Total()}
 		p.spend(took)
-		if s.Turn != nil {
+		if s.Turn != nil && e.IDs.Turn == s.Turn.Turn {
 			s.Turn.Spent = s.Turn.Spent.Add(took)
 		}
 	case event.ModelCompleted:
 		end(modelKey(e.IDs.Step, f.Attempt), requestEnd{Usage: f.Usage, Text: answered(f), Takes: event.ChargeAnswer})
 	case event.ModelFailed:
 		end(modelKey(e.IDs.Step, f.Attempt), requestEnd{Usage: f.Usage, Text: f.Tokens, Takes: f.Charge, Failed: true})
+	case event.ContextCompactionCompleted:
+		end(event.CompactionKey(f.Started), requestEnd{Usage: f.Usage, Text: said(f.Summary), Takes: f.Charge})
+	case event.ContextCompactionFailed:
+		end(event.CompactionKey(f.Started), requestEnd{Usage: f.Usage, Text: f.Tokens, Takes: f.Charge, Failed: true})
 	case event.HookCompleted:
 		end(checkKey(e.IDs.Call, f.Hook), requestEnd{Usage: f.Usage, Takes: event.ChargeAnswer})
 	case event.HookFailed:

@@ -167,7 +167,7 @@ func (s *State) count(e event.Envelope) {
 			c.learnContext(s.Turn.Step.Asked, p.Limit)
 		}
 	case event.ModelCompleted:
-		if s.step() != nil && s.Turn.Step.Tokens > 0 {
+		if st := s.step(); st != nil && st.Tokens > 0 && st.From >= s.from() { // a report about a longer window says nothing of this one
 			c.learn(s.Turn.Step, p.Usage, n)
 			return
 		}

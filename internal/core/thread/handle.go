@@ -47,6 +47,12 @@ func (h *handler) handle(c belay.Command) error {
 	case belay.GiveGrant:
 		h.takeHold(c)
 		h.takeBudget(c.Budget)
+	case belay.CompactThread:
+		return h.wantCompaction(c)
+	case belay.PinContext:
+		return h.pin(c)
+	case belay.UnpinContext:
+		return h.unpin(c)
 	case belay.RecallGrants:
 		h.recallBudget()
 	case belay.ResumeThread:

@@ -17,7 +17,7 @@ type stage func(d *decision) (done bool)
 var (
 	// before the running turn continues, or without one: files are restored and
 	// kept before a turn uses them, and a cancelled turn is undone before the next begins
-	threadStages = []stage{lostPrograms, returnUnused, changeFiles, startTurn}
+	threadStages = []stage{lostPrograms, returnUnused, shorten, changeFiles, startTurn}
 
 	turnStages = []stage{charge, needRules, taint, recordRuleChange, cancel, limits, snapshot, choose, steer, request, permit, run, finish}
 )
@@ -71,7 +71,7 @@ func (d *Decider) decision(now time.Time, rd *core.Ready) *decision {
 	case len(w.Queue) > 0:
 		ref = w.Queue[0].Rules
 	default:
-		return w
+		ref = w.rulesRef()
 	}
 	w.rules = d.rules[ref.Digest]
 	w.lost = w.rules == nil && d.gone[ref.Digest] || w.rules != nil && w.rules.Policy != nil && d.gone[w.rules.Policy.Digest]
@@ -162,6 +162,8 @@ func (d *Decider) Missing() []belay.Ref {
 	if t == nil {
 		if len(d.s.Queue) > 0 {
 			need(d.s.Queue[0].Rules)
+		} else {
+			need(d.s.rulesRef())
 		}
 		return out
 	}
@@ -217,7 +219,13 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 // MissesRules reports whether content that Missing named is rules.
 func (d *Decider) MissesRules(ref belay.Ref) bool {
 	t := d.s.Turn
-	return t != nil && t.Rules.Digest == ref.Digest || t == nil && len(d.s.Queue) > 0 && d.s.Queue[0].Rules.Digest == ref.Digest
+	switch {
+	case t != nil:
+		return t.Rules.Digest == ref.Digest
+	case len(d.s.Queue) > 0:
+		return d.s.Queue[0].Rules.Digest == ref.Digest
+	}
+	return d.s.rulesRef().Digest == ref.Digest
 }
 
 // SupplyRules is Supply with rules that were decoded already. The decider copies
@@ -244,4 +252,6 @@ func (d *Decider) Save() ([]byte, error) { return json.Marshal(&d.s) }
 func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
 // InFlight reports whether facts say that something runs.
-func (d *Decider) InFlight() bool { return d.s.Turn.driven() || len(d.s.Procs) > 0 }
+func (d *Decider) InFlight() bool {
+	return d.s.Turn.driven() || len(d.s.Procs) > 0 || d.s.Compacting.runs()
+}

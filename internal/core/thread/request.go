@@ -42,6 +42,7 @@ func request(d *decision) bool {
 		d.want(d.call())
 	case st.Phase == stepFailed && st.Problem.Class == "lost":
 		d.fail(belay.Lost, "CONTENT_MISSING", st.Problem.Message)
+	case st.Phase == stepFailed && d.overflowed():
 	case st.Phase == stepFailed && d.givesUp() && d.fallback():
 	case st.Phase == stepFailed && (!st.Problem.Retryable || st.Failures >= maxModelFailures || t.spent()):
 		d.failedForGood()
@@ -51,7 +52,7 @@ func request(d *decision) bool {
 		d.want(core.Timer{Name: "model/" + string(st.ID)})
 		d.wakeAt(st.RetryAt)
 	default:
-		d.again()
+		d.again(st.From)
 	}
 	return true
 }
@@ -59,26 +60,34 @@ func request(d *decision) bool {
 // ask decides a new step's request.
 func (d *decision) ask(kind string) {
 	ids := d.ids()
-	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided)))
 	limit := ""
 	if kind == KindFinal {
 		limit = d.exhausted()
 	}
-	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.note(kind))
+	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.pinNote(), d.note(kind))
+	if d.tooSmall(to) || d.makeRoom(kind, note) {
+		return
+	}
+	ids.Step = belay.StepID(d.derive(belay.PrefixStep, len(d.ready.Decided)))
 	r, ok := spending{d}.reserve(kind, note)
 	if !ok {
 		return
 	}
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: 1, To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
+		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
 	}})
 	spending{d}.announce(ids, modelKey(ids.Step, 1), r)
 }
 
-// again decides another attempt of the running step's request.
-func (d *decision) again() {
+// again decides another attempt of the running step's request: with the same
+// messages, or, from a newer boundary, with those that there are now.
+func (d *decision) again(from int64) {
 	st := d.Turn.Step
+	until := st.To
+	if from > st.From {
+		until = d.Seq
+	}
 	to := d.to()
 	r, ok := spending{d}.reserve(st.Kind, st.Note)
 	if !ok {
@@ -86,7 +95,7 @@ func (d *decision) again() {
 	}
 	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
-		From: st.From, To: st.To, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
+		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
 	}))
 	spending{d}.announce(d.ids(), modelKey(st.ID, st.Attempt+1), r)
 }
@@ -94,7 +103,7 @@ func (d *decision) again() {
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: d.Counts.contextOf(to), Tokens: st.Tokens, Cut: d.cut(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Cut: d.cut(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

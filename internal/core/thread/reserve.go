@@ -74,6 +74,9 @@ func (d spending) finalRoom() belay.Amounts {
 
 // limits are those of the turn, and what is left of them beside what is reserved.
 func (d spending) turnLimits() (limit, left belay.Amounts) {
+	if d.Turn == nil {
+		return limit, left
+	}
 	limit = belay.Amounts{MicroUSD: d.Turn.Limits.MicroUSD, Tokens: d.Turn.Limits.Tokens}
 	left = limit.Sub(d.Turn.Spent)
 	for _, o := range d.Purse.Open {
@@ -146,11 +149,15 @@ func (d spending) askSession(has, least, most belay.Amounts) (refused bool) {
 	limit := d.Purse.Limit
 	switch asked := d.Purse.asked(); {
 	case asked == nil:
-		ask := belay.BudgetAsk{ID: d.derive("grant", len(d.ready.Decided)), Priority: d.Turn.Priority, Least: least.Sub(has).Max(belay.Amounts{}).Only(limit)}
+		ask := belay.BudgetAsk{ID: d.derive("grant", len(d.ready.Decided)), Least: least.Sub(has).Max(belay.Amounts{}).Only(limit)}
 		ask.Most = most.Sub(has).Only(limit).Max(ask.Least)
-		d.record(
-			d.fact(event.LimitChanged{Op: event.LimitAsked, Scope: "thread", GrantID: ask.ID, Least: ask.Least, Amount: ask.Most, Priority: ask.Priority}),
-			d.fact(event.RunStatus{Status: "waiting_resource", WaitingFor: ask.ID}))
+		if d.Turn != nil {
+			ask.Priority = d.Turn.Priority
+		}
+		d.record(d.fact(event.LimitChanged{Op: event.LimitAsked, Scope: "thread", GrantID: ask.ID, Least: ask.Least, Amount: ask.Most, Priority: ask.Priority}))
+		if d.Turn != nil {
+			d.record(d.fact(event.RunStatus{Status: "waiting_resource", WaitingFor: ask.ID}))
+		}
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Budget: &ask}})
 	case asked.Refused:
 		return true
@@ -243,6 +250,9 @@ func (d spending) announce(ids belay.IDs, key string, r reservation) {
 
 // limited reports whether money or tokens are limited.
 func (d spending) limited() bool {
-	l, p := d.Turn.Limits, d.Purse.Limit
+	p, l := d.Purse.Limit, belay.Limits{}
+	if d.Turn != nil {
+		l = d.Turn.Limits
+	}
 	return l.MicroUSD > 0 || l.Tokens > 0 || p.MicroUSD > 0 || p.Tokens > 0
 }

@@ -116,17 +116,21 @@ func (t *Turn) spent() bool { return t.Failed >= failuresFree+t.Steps/stepsPerFa
 func (d *decision) fallback() bool {
 	t := d.Turn
 	p := t.Step.Problem
-	if len(d.rules.Routes) < 2 || p.Class == classRefused || t.spent() {
+	return p.Class != classRefused && !t.spent() && d.moveOn(p.Class == classOverflow, fmt.Sprintf("%s: %s", p.Code, event.CutText(p.Message, 300)))
+}
+
+// moveOn sends requests to the next model of the chain, if there is one; larger means
+// that it must read more.
+func (d *decision) moveOn(larger bool, reason string) bool {
+	t := d.Turn
+	if len(d.rules.Routes) < 2 {
 		return false
 	}
-	from := t.Route
-	to, left, ok := d.rules.Profile.With(t.needs(), d.rules.Routes).Next(d.rules.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], from), p.Class == classOverflow)
-	if !ok {
-		return false
+	to, left, ok := d.rules.Profile.With(t.needs(), d.rules.Routes).Next(d.rules.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], t.Route), larger)
+	if ok {
+		d.record(d.fact(event.RoutingFallbackApplied{From: t.Route, To: to.Route, Left: left, Reason: reason}))
 	}
-	d.record(d.fact(event.RoutingFallbackApplied{From: from, To: to.Route, Left: left,
-		Reason: fmt.Sprintf("%s: %s", p.Code, event.CutText(p.Message, 300))}))
-	return true
+	return ok
 }
 
 // failedForGood ends a turn whose request failed on every route.
@@ -137,7 +141,7 @@ func (d *decision) failedForGood() {
 		return
 	}
 	if st.Problem.Class == classOverflow {
-		d.fail(belay.Failed, "CONTEXT_EXCEEDED", st.Problem.Message)
+		d.fail(belay.Failed, "CONTEXT_FULL", "the conversation doesn't fit into what "+d.to().Model+" reads, and could not be made shorter: "+st.Problem.Message)
 		return
 	}
 	d.fail(belay.Failed, "MODEL_FAILED", st.Problem.Message)
@@ -152,10 +156,15 @@ func (t *Turn) cost() event.CostSum {
 	return c
 }
 
-// to is where the turn's requests go.
+// to is where the turn's requests go, with the context that its model is known to have.
 func (d *decision) to() core.Candidate {
-	if d.Turn.Route.Provider == "" {
-		return core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: d.rules.Settings.Provider, Model: d.rules.Settings.Model}}, BaseURL: d.rules.Settings.BaseURL}
+	c := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: d.rules.Settings.Provider, Model: d.rules.Settings.Model}}, BaseURL: d.rules.Settings.BaseURL}
+	switch {
+	case d.Turn == nil && len(d.rules.Routes) > 0: // a compaction that no turn waits for
+		c = d.rules.Routes[0]
+	case d.Turn != nil && d.Turn.Route.Provider != "":
+		c = core.CandidateOf(d.rules.Routes, d.Turn.Route)
 	}
-	return core.CandidateOf(d.rules.Routes, d.Turn.Route)
+	c.Context = d.Counts.contextOf(c)
+	return c
 }

@@ -34,7 +34,7 @@ type Rules struct {
 	Routes  []core.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
 	Profile core.Profile     `json:"profile,omitzero"` // what the turn needs of a model
 
-	Reviewers []core.Candidate `json:"reviewers,omitempty"` // models that judge calls, with their prices
+	Reviewers []core.Candidate `json:"reviewers,omitempty"` // models that judge calls or summarise, with their prices
 
 	Context []event.ContextItem     `json:"context,omitempty"` // what System holds besides the agent's own instructions
 	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held

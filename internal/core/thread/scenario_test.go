@@ -183,6 +183,15 @@ func (w *world) do(line string) {
 		w.another(strings.Fields(rest))
 	case "rollback":
 		w.rollBack(rest)
+	case "compact":
+		w.handle(belay.CompactThread{Focus: rest, Rules: w.keepRules()})
+	case "compacted", "uncompacted":
+		w.compacted(verb, strings.Fields(rest))
+	case "pin":
+		name, text, _ := strings.Cut(rest, " ")
+		w.handle(belay.PinContext{Pin: name, Text: text})
+	case "unpin":
+		w.handle(belay.UnpinContext{Pin: rest})
 	case "kept":
 		w.kept(rest)
 	case "restored":
@@ -244,6 +253,10 @@ func (w *world) setRule(kv string) {
 		w.rules.Context = append(w.rules.Context, event.ContextItem{Kind: "instruction", Name: v, Scope: "workspace"})
 	case "leftout":
 		w.rules.LeftOut = append(w.rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: v, Reason: "budget"})
+	case "compact":
+		strategy, at, _ := strings.Cut(v, "@")
+		w.rules.Settings.Compact.Strategy = belay.CompactStrategy(strategy)
+		w.rules.Settings.Compact.At, _ = strconv.Atoi(at)
 	case "snapshot":
 		s.Snapshot = v
 	case "output":

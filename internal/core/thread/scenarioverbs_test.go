@@ -303,3 +303,22 @@ func (w *world) restored(files []string) {
 	end.Artifacts, end.Restored = files, len(files)
 	w.add([]core.Fact{{IDs: eff.IDs, Data: end}}, nil)
 }
+
+// compacted ends the compaction that is announced: "compacted TOKENS" with a window of
+// so many, "uncompacted CLASS" without one.
+func (w *world) compacted(verb string, f []string) {
+	c := w.d.s.Compacting
+	if !c.runs() {
+		fmt.Fprintln(&w.out, "nothing is shortened")
+		return
+	}
+	used := belay.Usage{Input: 100, Output: 10, Reported: true}
+	if verb == "uncompacted" {
+		w.add([]core.Fact{{IDs: c.IDs, Data: event.ContextCompactionFailed{Trigger: c.Trigger, Strategy: c.Strategy, Started: c.Started,
+			Problem: event.Problem{Class: f[0], Code: strings.ToUpper(f[0]), Message: "it broke"}}}}, nil)
+		return
+	}
+	n, _ := strconv.ParseInt(f[0], 10, 64)
+	w.add([]core.Fact{{IDs: c.IDs, Data: event.ContextCompactionCompleted{Trigger: c.Trigger, Strategy: c.Strategy, Started: c.Started, From: c.From, To: c.To, Reads: c.To + 1,
+		TokensBefore: c.Tokens, TokensAfter: n, Usage: used, Charge: event.ChargeAnswer}}}, nil)
+}

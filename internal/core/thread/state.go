@@ -29,8 +29,8 @@ const (
 	maxTracked = 64      // calls tracked for loops and repeated failures
 )
 
-// State is everything the thread knows, in five parts: which thread it is and the
-// turn that runs, and four that have their functions beside them.
+// State is everything the thread knows, in six parts: which thread it is and the
+// turn that runs, and five that have their functions beside them.
 type State struct {
 	Stream    belay.StreamID  `json:"stream"`
 	Session   belay.SessionID `json:"session"`
@@ -46,6 +46,7 @@ type State struct {
 	gateState
 	programState
 	fileState
+	windowState
 	Counts counts `json:"counts,omitzero"`
 }
 

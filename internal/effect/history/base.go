@@ -16,11 +16,11 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// begin takes up the conversation that a thread begins with.
-func (v *Conversation) begin(ctx context.Context, st store.Run, base []belay.Ref) error {
+// begin takes up the conversation that a thread begins with, or its window.
+func (v *Conversation) begin(ctx context.Context, st store.Run, b belay.Beginning) error {
 	n := 0
 	defer func() { v.based = len(v.msgs) }()
-	for s, err := range ReadBase(ctx, st, base) {
+	for s, err := range ReadBase(ctx, st, b.Base) {
 		if err != nil {
 			return err
 		}
@@ -31,11 +31,46 @@ func (v *Conversation) begin(ctx context.Context, st store.Run, base []belay.Ref
 		if last := len(v.turns) - 1; last >= 0 && v.turns[last].turn == s.Turn {
 			v.turns[last].to = n
 		}
-		if !v.light {
+		if !v.light && len(b.Window) == 0 {
 			v.push(s.Message)
 		}
 	}
+	if v.light {
+		return nil
+	}
+	return v.pushAll(ctx, st, b.Window)
+}
+
+// pushAll adds messages that are kept as content.
+func (v *Conversation) pushAll(ctx context.Context, st store.Run, refs []belay.Ref) error {
+	for s, err := range ReadBase(ctx, st, refs) {
+		if err != nil {
+			return err
+		}
+		v.push(s.Message)
+	}
 	return nil
+}
+
+// standOn takes up the window of a boundary; facts are folded from there on.
+func (v *Conversation) standOn(ctx context.Context, st store.Run, from int64) error {
+	for ev, err := range st.Read(ctx, v.stream, from-1) {
+		if err != nil {
+			return err
+		}
+		p, ok := ev.Data.(event.ContextCompactionCompleted)
+		if !ok || ev.Seq != from {
+			break
+		}
+		err = v.pushAll(ctx, st, p.Window)
+		v.from, v.stands, v.seq, v.said = from, p.To, p.Reads-1, p.To
+		v.based = len(v.msgs)
+		if p.Running != "" {
+			v.turns = append(v.turns, span{turn: p.Running})
+		}
+		return err
+	}
+	return store.Damaged(store.RowName(v.stream, from), "the boundary of the conversation is not there")
 }
 
 // hasBase reports whether a fact begins a thread with a history.

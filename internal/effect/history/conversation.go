@@ -17,7 +17,9 @@ import (
 // that this process wrote.
 type Conversation struct {
 	stream belay.StreamID
+	from   int64  // the boundary that it stands on; 0: none
 	seq    int64  // folded up to here
+	stands int64  // the window of the boundary stands for everything up to here
 	said   int64  // the last fact that added a message
 	note   string // of the request that is out; the history has it once it is answered
 	msgs   []belay.Message
@@ -29,11 +31,17 @@ type Conversation struct {
 	told   []belay.Message // msgs as far as they were made for a model that takes not all media
 	can    model.Abilities // of that model
 
-	texts   map[belay.TurnID]belay.Content // accepted turns that haven't begun
-	dropped int                            // calls of it that were not taken
-	calls   []event.ModelCall              // of the last answer, not all answered
+	texts   map[belay.TurnID]submitted // accepted turns that haven't begun
+	dropped int                        // calls of it that were not taken
+	calls   []event.ModelCall          // of the last answer, not all answered
 	got     map[belay.CallID]belay.ToolResult
 	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
+}
+
+// submitted is the text of a turn, and the fact that has it.
+type submitted struct {
+	belay.Content
+	seq int64
 }
 
 // Preview is how many bytes a fact has of a text that is elsewhere.
@@ -51,13 +59,22 @@ type span struct {
 }
 
 func newConversation(s belay.StreamID) *Conversation {
-	return &Conversation{stream: s, texts: map[belay.TurnID]belay.Content{}, got: map[belay.CallID]belay.ToolResult{}, changed: map[belay.CallID]string{}}
+	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.ToolResult{}, changed: map[belay.CallID]string{}}
 }
 
-// UpTo folds the conversation up to a sequence.
-func (v *Conversation) UpTo(ctx context.Context, st store.Run, to int64) error {
-	if v.said > to { // an earlier point than the cached one: start again
+// UpTo folds the conversation up to a sequence, from a boundary if from is above 1.
+func (v *Conversation) UpTo(ctx context.Context, st store.Run, from, to int64) error {
+	if from <= 1 {
+		from = 0
+	}
+	if v.said > to || v.from != from { // an earlier point than the cached one, or another window: start again
 		*v = *newConversation(v.stream)
+	}
+	if v.from != from {
+		if err := v.standOn(ctx, st, from); err != nil {
+			*v = *newConversation(v.stream)
+			return err
+		}
 	}
 	if v.seq >= to {
 		return nil
@@ -85,7 +102,7 @@ func (v *Conversation) UpTo(ctx context.Context, st store.Run, to int64) error {
 // the log when the answer comes.
 func silent(p event.Payload) bool {
 	switch p := p.(type) {
-	case event.TurnSubmitted, event.ModelRequested, event.ModelDelta, event.ChannelMessage, event.RunStatus, event.ReasoningSummary:
+	case event.TurnSubmitted, event.ModelRequested, event.ModelDelta, event.ChannelMessage, event.RunStatus, event.ReasoningSummary, event.HistoryWindowLoaded, event.HistoryReconstructed:
 		return true
 	case event.QueueChanged:
 		return p.Op != event.QueueJoined && p.Op != event.QueueTold
@@ -95,13 +112,19 @@ func silent(p event.Payload) bool {
 
 func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelope) error {
 	v.seq = ev.Seq
+	if p, waits := ev.Data.(event.TurnSubmitted); ev.Seq <= v.stands {
+		if waits {
+			v.texts[ev.IDs.Turn] = submitted{p.Text, ev.Seq}
+		}
+		return nil
+	}
 	switch p := ev.Data.(type) {
 	case event.ThreadStarted:
-		return v.begin(ctx, st, p.Base)
+		return v.begin(ctx, st, p.Beginning)
 	case event.TurnSubmitted:
-		v.texts[ev.IDs.Turn] = p.Text
+		v.texts[ev.IDs.Turn] = submitted{p.Text, ev.Seq}
 	case event.TurnStarted:
-		m, err := input(ctx, st, v.texts[ev.IDs.Turn])
+		m, err := input(ctx, st, v.texts[ev.IDs.Turn].Content)
 		delete(v.texts, ev.IDs.Turn)
 		v.note = ""
 		v.turns = append(v.turns, span{turn: ev.IDs.Turn, from: len(v.msgs), start: ev.Seq, text: asked(m)})
@@ -150,7 +173,7 @@ func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 func (v *Conversation) queueChanged(ctx context.Context, st store.Run, p event.QueueChanged) error {
 	switch p.Op {
 	case event.QueueJoined:
-		m, err := input(ctx, st, v.texts[p.Turn])
+		m, err := input(ctx, st, v.texts[p.Turn].Content)
 		delete(v.texts, p.Turn)
 		v.push(m)
 		return err

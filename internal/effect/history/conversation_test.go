@@ -44,11 +44,11 @@ func TestAConversationIsWholeAfterAnErrorAmidAFact(t *testing.T) {
 		st.facts = append(st.facts, event.Envelope{Seq: int64(i + 1), IDs: belay.IDs{Turn: "t"}, Data: p})
 	}
 	v := newConversation("thread/t")
-	if err := v.UpTo(t.Context(), st, 2); !errors.Is(err, st.err) {
+	if err := v.UpTo(t.Context(), st, 0, 2); !errors.Is(err, st.err) {
 		t.Fatal(err)
 	}
 	st.err = nil
-	if err := v.UpTo(t.Context(), st, 2); err != nil {
+	if err := v.UpTo(t.Context(), st, 0, 2); err != nil {
 		t.Fatal(err)
 	}
 	if len(v.msgs) != 1 || v.msgs[0].Parts[0].Text != "look at it" {

@@ -53,6 +53,15 @@ func (v *Conversation) Shown(can model.Abilities) []belay.Message {
 	return v.told
 }
 
+// ShownTo returns messages for a model with these abilities, as Shown does.
+func ShownTo(msgs []belay.Message, can model.Abilities) []belay.Message {
+	out := make([]belay.Message, len(msgs))
+	for i, m := range msgs {
+		out[i] = withheld(m, can)
+	}
+	return out
+}
+
 // withheld is a message without what a model can't take. Its parts are its own
 // only if something is left out.
 func withheld(m belay.Message, can model.Abilities) belay.Message {

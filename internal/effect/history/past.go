@@ -24,7 +24,9 @@ type Past struct {
 
 	st    store.Run
 	begin belay.Beginning // what it began with
-	conv  *Conversation   // what was said after that
+
+	boundaries []int64       // from which on the model is shown a shorter window; the newest last
+	conv       *Conversation // what was said after that
 }
 
 // PastTurn is a turn of the past. The last one may not have ended.
@@ -56,6 +58,7 @@ func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, erro
 		if err := p.conv.apply(ctx, st, ev); err != nil {
 			return nil, err
 		}
+		p.bound(ev)
 		p.Seq = ev.Seq
 	}
 	for i, s := range p.conv.turns {
@@ -68,7 +71,7 @@ func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, erro
 // it there. Calls that aren't all answered are left out.
 func Messages(ctx context.Context, st store.Run, s belay.StreamID, to int64) ([]belay.Message, error) {
 	c := newConversation(s)
-	err := c.UpTo(ctx, st, to)
+	err := c.UpTo(ctx, st, 0, to)
 	return c.msgs[:c.settled()], err
 }
 
@@ -155,6 +158,9 @@ func (p *Past) Fork(ctx context.Context, t PastTurn, counts tokens.Profile) (bel
 		b.Tokens += p.begin.Tokens
 	}
 	b.Base = slices.Concat(p.begin.Base, b.Base)
+	if err := p.window(ctx, &b, counts, b.ForkedFrom.Sequence); err != nil {
+		return b, err
+	}
 	b.Images = distinct(slices.Concat(p.begin.Images, b.Images))
 	if len(b.Base) > belay.MaxBase || len(b.Images) > belay.MaxImages {
 		shown := b.Images[max(0, len(b.Images)-belay.MaxImages):]
@@ -163,6 +169,48 @@ func (p *Past) Fork(ctx context.Context, t PastTurn, counts tokens.Profile) (bel
 		}
 	}
 	return b, p.remember(ctx, &b, known)
+}
+
+// bound folds which boundaries are in force.
+func (p *Past) bound(ev event.Envelope) {
+	switch f := ev.Data.(type) {
+	case event.ContextCompactionCompleted:
+		p.boundaries = append(p.boundaries, ev.Seq)
+	case event.HistoryRollbackCompleted:
+		if f.Scope == event.ScopeThread {
+			p.boundaries = slices.DeleteFunc(p.boundaries, func(seq int64) bool { return seq > f.Target })
+		}
+	}
+}
+
+// window adds what the model is shown at a fact, where that isn't the base.
+func (p *Past) window(ctx context.Context, b *belay.Beginning, counts tokens.Profile, at int64) error {
+	from := int64(0)
+	for _, seq := range p.boundaries {
+		if seq <= at {
+			from = seq
+		}
+	}
+	if from == 0 && len(p.begin.Window) == 0 {
+		return nil
+	}
+	c := newConversation(p.Thread.Stream())
+	err := c.UpTo(ctx, p.st, from, at)
+	if err == nil {
+		b.Window, b.Tokens, err = WriteBase(ctx, p.st, counts, anonymous(c.msgs[:c.settled()]))
+	}
+	return err
+}
+
+// anonymous are messages as content has them, whatever turns they belong to.
+func anonymous(msgs []belay.Message) iter.Seq2[belay.Said, error] {
+	return func(yield func(belay.Said, error) bool) {
+		for _, m := range msgs {
+			if !yield(belay.Said{Message: m}, nil) {
+				return
+			}
+		}
+	}
 }
 
 // write makes what is said a beginning's base, and names the pictures and

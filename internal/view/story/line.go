@@ -251,6 +251,12 @@ func saysTool(p event.Payload) (string, bool) {
 		return fmt.Sprintf("%s: %s", plural(len(p.Tools), "tool"), cut(strings.Join(p.Tools, " "), 120)), true
 	case event.ContextResolved:
 		return given(p), true
+	case event.ContextCompactionStarted:
+		return join(", ", p.Trigger, p.Strategy, fmt.Sprintf("up to #%d", p.To), when(p.Focus, "focus on %q"), when(p.By, "asked for by %s")), true
+	case event.ContextCompactionCompleted:
+		return join(", ", p.Strategy, fmt.Sprintf("%d tokens became %d", p.TokensBefore, p.TokensAfter)), true
+	case event.ContextCompactionFailed:
+		return join(", ", p.Strategy, problem(p.Problem), again(p.RetryAt)), true
 	case event.ToolStarted:
 		how := ""
 		if p.Recover {

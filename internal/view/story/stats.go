@@ -25,7 +25,7 @@ type Stats struct {
 	Tools  []ToolStats  `json:"tools,omitempty"`  // by name
 	Models []ModelStats `json:"models,omitempty"` // by provider and model
 
-	Purposes []SpentStats `json:"purposes,omitempty"` // step, review, failed
+	Purposes []SpentStats `json:"purposes,omitempty"` // step, review, summary, failed
 	Days     []SpentStats `json:"days,omitempty"`     // in UTC
 	Gate     GateStats    `json:"gate"`
 
@@ -62,6 +62,8 @@ func spent(e event.Envelope) (purpose string, requests int, sum event.CostSum) {
 		return "failed", 1, sum
 	case e.IDs.Call != "":
 		return "review", 1, sum
+	case p.Summary():
+		return "summary", 1, sum
 	}
 	sum.Unpriced--
 	return "step", 0, sum

@@ -40,6 +40,12 @@ var logs = []struct {
 	{"too_long", "", func() *log {
 		return newLog().turn(1, required).ask("normal", "").failed(1, "overflow", "the request has about 5196 tokens and m reads 1500; it was not sent", false).ends(belay.Failed, "CONTEXT_EXCEEDED", "the request has about 5196 tokens and m reads 1500; it was not sent")
 	}},
+	{"context_full", "", func() *log {
+		return newLog().turn(1, required).ask("normal", "").failed(1, "overflow", "the request has about 5196 tokens and m reads 1500; it was not sent", false).ends(belay.Failed, "CONTEXT_FULL", "the conversation doesn't fit into what m reads, and could not be made shorter: the request has about 5196 tokens and m reads 1500; it was not sent")
+	}},
+	{"context_too_small", "", func() *log {
+		return newLog().turn(1, required).ends(belay.Failed, "CONTEXT_TOO_SMALL", "instructions and tools have about 5196 tokens, and m reads 1500: take a model that reads more, or fewer tools (--tools)")
+	}},
 	{"retry_budget", "", func() *log {
 		return newLog().turn(1, required).ask("normal", "").failed(1, "transient", "503", true).ends(belay.Failed, "RETRY_BUDGET", "20 requests of this turn have failed; the last: 503")
 	}},

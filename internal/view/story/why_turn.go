@@ -110,6 +110,8 @@ type ending struct {
 func endingOf(code string) (ending, bool) {
 	e, ok := map[string]ending{
 		"MODEL_FAILED":         {"The provider gave no answer: its failure was not one to retry, or four attempts of one request had failed.", modelFailed},
+		"CONTEXT_FULL":         {"The conversation is longer than what the model reads, it could not be made shorter, and no fallback is known to read more.", tooLong},
+		"CONTEXT_TOO_SMALL":    {"Instructions and tools alone fill more than half of what the model reads, and no fallback is known to read more. Nothing was sent.", tooLong},
 		"CONTEXT_EXCEEDED":     {"The conversation is longer than what the model reads, and no fallback is known to read more. A request that is counted as too long isn't sent.", tooLong},
 		"NO_ROUTE":             {"No model that is set can do what the turn needs, or none has what it takes to be asked. Nothing was sent.", noRoute},
 		"RETRY_BUDGET":         {"So many requests of this turn failed that it isn't a passing fault; it stopped before it asked for more.", modelFailed},
