@@ -63,21 +63,25 @@ type CostSum struct {
 	MicroUSD int64 `json:"microUsd,omitempty"` // millionths of a US dollar
 	Priced   int   `json:"priced,omitempty"`   // answers whose price is known
 	Unpriced int   `json:"unpriced,omitempty"` // answers whose price isn't
+
+	Estimated int `json:"estimated,omitempty"` // requests whose cost follows from what was counted: their providers reported no usage
 }
 
 // Add is the sum of two, at most the largest number there is.
 func (c CostSum) Add(d CostSum) CostSum {
 	sum := belay.Amounts{MicroUSD: c.MicroUSD}.Add(belay.Amounts{MicroUSD: d.MicroUSD})
-	return CostSum{sum.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced}
+	return CostSum{sum.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced, c.Estimated + d.Estimated}
 }
 
-// State is known, at_least or unknown.
+// State is known, estimated, at_least or unknown.
 func (c CostSum) State() string {
 	switch {
 	case c.Priced == 0 && c.MicroUSD == 0:
 		return "unknown"
 	case c.Unpriced > 0:
 		return "at_least"
+	case c.Estimated > 0:
+		return "estimated"
 	}
 	return "known"
 }
@@ -113,13 +117,17 @@ type CostRecorded struct {
 
 // Sum is what it adds to a sum of costs.
 func (c CostRecorded) Sum() CostSum {
-	switch {
-	case c.Unpriced:
+	if c.Unpriced {
 		return CostSum{}
-	case c.Failed:
-		return CostSum{MicroUSD: c.Amount}
 	}
-	return CostSum{MicroUSD: c.Amount, Priced: 1}
+	sum := CostSum{MicroUSD: c.Amount}
+	if !c.Failed {
+		sum.Priced = 1
+	}
+	if c.Source == "estimated" {
+		sum.Estimated = 1
+	}
+	return sum
 }
 
 // Cost is what a fact adds to the known cost of answers: that of an answer isn't

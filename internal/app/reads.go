@@ -63,7 +63,6 @@ var Models = []Read{
 	awaited("evidence_summary", "evidence", "Evidence packs and what they verify."),
 	folded("permission_sandbox_summary", "sessions", standings, "Mode, grants, verdicts, open questions, boundary and what it stopped.", read.OfFold(read.PermissionsOf)),
 	folded("execution_environment_snapshot", "sessions", standings, "Where programs run, within which limits, and which run.", read.OfFold(read.EnvironmentOf)),
-	folded("routing_limit_summary", "sessions", standings, "Which model is asked and why, usage, cost, limits.", read.OfFold(read.RoutingOf)),
 	awaited("subagent_job_summary", "sub-agents and jobs", "Children and jobs."),
 	awaited("benchmark_summary", "benchmarks", "Trials and their rewards."),
 }

@@ -56,6 +56,7 @@ type payload struct {
 	Stats      struct{ ActiveMS int64 }
 	Amount     int64
 	Unpriced   bool
+	Source     string
 	Failed     bool
 	Decision   string
 	By         string
@@ -81,6 +82,23 @@ type cost struct {
 	MicroUSD int64 `json:"microUsd,omitempty"`
 	Priced   int   `json:"priced,omitempty"`
 	Unpriced int   `json:"unpriced,omitempty"`
+
+	Estimated int `json:"estimated,omitempty"`
+}
+
+func (c *cost) add(d cost) {
+	*c = cost{c.MicroUSD + d.MicroUSD, c.Priced + d.Priced, c.Unpriced + d.Unpriced, c.Estimated + d.Estimated}
+}
+
+// cost is what a record says of its request's cost.
+func (p *payload) cost() cost {
+	switch {
+	case p.Unpriced:
+		return cost{Unpriced: 1}
+	case p.Source == "estimated":
+		return cost{MicroUSD: p.Amount, Priced: 1, Estimated: 1}
+	}
+	return cost{MicroUSD: p.Amount, Priced: 1}
 }
 
 func (c cost) state() string {
@@ -89,6 +107,8 @@ func (c cost) state() string {
 		return "unknown"
 	case c.Unpriced > 0:
 		return "at_least"
+	case c.Estimated > 0:
+		return "estimated"
 	}
 	return "known"
 }
@@ -309,19 +329,17 @@ func (l *ledger) models(s *Sum) {
 		}
 	}
 	for _, f := range l.costs {
-		for _, c := range []*cost{&s.Cost, &of(f).Cost} {
-			switch p := f.Payload; {
-			case p.Unpriced:
-			case p.Failed: // no answer
-				c.MicroUSD += p.Amount
-			default:
-				c.MicroUSD += p.Amount
-				c.Priced++
-				if f.Call == "" { // of an answer, not of a model that judged a call
-					c.Unpriced--
-				}
-			}
+		c := f.Payload.cost()
+		switch {
+		case f.Payload.Unpriced:
+			c = cost{}
+		case f.Payload.Failed: // no answer
+			c.Priced = 0
+		case f.Call == "": // of an answer, not of a model that judged a call
+			c.Unpriced = -1
 		}
+		s.Cost.add(c)
+		of(f).Cost.add(c)
 	}
 	l.spent(s)
 	for _, key := range slices.Sorted(maps.Keys(all)) {
@@ -343,7 +361,7 @@ func (l *ledger) spent(s *Sum) {
 			}
 			x := in.all[in.of]
 			x.Requests += n
-			x.Cost = cost{x.Cost.MicroUSD + c.MicroUSD, x.Cost.Priced + c.Priced, x.Cost.Unpriced + c.Unpriced}
+			x.Cost.add(c)
 		}
 	}
 	for _, step := range l.order {
@@ -354,10 +372,7 @@ func (l *ledger) spent(s *Sum) {
 		}
 	}
 	for _, f := range l.costs {
-		known := cost{MicroUSD: f.Payload.Amount, Priced: 1}
-		if f.Payload.Unpriced {
-			known = cost{Unpriced: 1}
-		}
+		known := f.Payload.cost()
 		switch {
 		case f.Payload.Failed:
 			count(f, "failed", 1, known)

@@ -52,7 +52,8 @@ func TestAnOutsideRecountAgrees(t *testing.T) {
 	})
 }
 
-// far starts a server that speaks Chat Completions to whoever has the right key.
+// far starts a server that speaks Chat Completions to whoever has the right key. Its
+// model mute reports no usage.
 func far(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: far NAME")
@@ -62,13 +63,16 @@ func far(ts *testscript.TestScript, neg bool, args []string) {
 			w.WriteHeader(http.StatusUnauthorized)
 			return
 		}
+		body, _ := io.ReadAll(r.Body) //nolint:errcheck // then it is another model
 		w.Header().Set("Content-Type", "text/event-stream")
 		for _, e := range []string{
 			`{"choices":[{"index":0,"delta":{"tool_calls":[{"index":0,"id":"c","type":"function","function":{"name":"complete_task","arguments":"{\"summary\":\"done\"}"}}]}}]}`,
 			`{"choices":[{"index":0,"delta":{},"finish_reason":"tool_calls"}]}`,
 			`{"choices":[],"usage":{"prompt_tokens":100,"completion_tokens":7}}`, `[DONE]`,
 		} {
-			io.WriteString(w, "data: "+e+"\n\n") //nolint:errcheck // the client may have left
+			if !strings.Contains(e, `"usage"`) || !strings.Contains(string(body), `"model":"mute"`) {
+				io.WriteString(w, "data: "+e+"\n\n") //nolint:errcheck // the client may have left
+			}
 		}
 	}))
 	ts.Defer(srv.Close)

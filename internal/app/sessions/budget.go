@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/core/grant"
 )
@@ -65,9 +66,20 @@ func spentBefore(ctx context.Context, r *app.Call, s *app.SessionState) (belay.A
 type BudgetShown struct {
 	app.Fresh
 	Session belay.SessionID `json:"sessionId"`
-	Limited bool            `json:"limited"` // false: it has no budget
-	Kinds   []KindShown     `json:"kinds"`
-	Threads []ThreadShare   `json:"threads"` // that have a part of the budget, or ask for one
+	BudgetState
+}
+
+// BudgetState is how much of a budget there is.
+type BudgetState struct {
+	Limited bool          `json:"limited"` // false: there is no budget
+	Kinds   []KindShown   `json:"kinds"`
+	Threads []ThreadShare `json:"threads"` // that have a part of the budget, or ask for one
+}
+
+// RoutingShown is the routing_limit_summary.
+type RoutingShown struct {
+	read.RoutingLimits
+	Budget BudgetState `json:"budgetState"`
 }
 
 // KindShown is what there is of one kind: limit = spent + reserved + left.
@@ -102,20 +114,34 @@ func sessionBudget(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (
 	if err != nil {
 		return nil, input.At("path id", err)
 	}
-	return Budget(ctx, c.Runtime, f, s)
+	b, err := Budget(ctx, c.Runtime, s)
+	return &BudgetShown{f, id, b}, err
 }
 
-// Budget is what a session may spend, and what it has spent.
-func Budget(ctx context.Context, r *app.Runtime, f app.Fresh, s *app.SessionState) (*BudgetShown, error) {
-	row, err := r.Row(ctx, s.Session)
+func routingLimits(ctx context.Context, c *app.Call, _ app.Fresh, q app.Query) (*RoutingShown, error) {
+	l, err := read.OfFold(read.RoutingOf)(c.Reads, ctx, q)
 	if err != nil {
 		return nil, err
 	}
+	s, err := c.Session(ctx, l.Session)
+	if err != nil {
+		return nil, err
+	}
+	b, err := Budget(ctx, c.Runtime, s)
+	return &RoutingShown{*l, b}, err
+}
+
+// Budget is what a session may spend, and what it has spent.
+func Budget(ctx context.Context, r *app.Runtime, s *app.SessionState) (out BudgetState, err error) {
+	row, err := r.Row(ctx, s.Session)
+	if err != nil {
+		return out, err
+	}
 	l := s.Budget
-	out := &BudgetShown{Fresh: f, Session: s.Session, Limited: l.Limit != belay.Amounts{}, Kinds: []KindShown{}, Threads: []ThreadShare{}}
+	out = BudgetState{Limited: l.Limit != belay.Amounts{}, Kinds: []KindShown{}}
 	spent, all := l.Spent, row.Spent()
 	if out.Threads, err = shares(ctx, r, l.Grants); err != nil {
-		return nil, err
+		return out, err
 	}
 	var granted, reserved belay.Amounts
 	for _, t := range out.Threads {

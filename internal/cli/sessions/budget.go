@@ -37,11 +37,11 @@ func (c *budgetShowCmd) Read(ctx context.Context, a *command.Program, st store.S
 	if err != nil {
 		return 0, err
 	}
-	b, err := sessions.Budget(ctx, r, f, s)
+	b, err := sessions.Budget(ctx, r, s)
 	if err != nil {
 		return 0, err
 	}
-	return a.Show(b, func() {
+	return a.Show(&sessions.BudgetShown{Fresh: f, Session: id, BudgetState: b}, func() {
 		term.WriteTable(a.Out, b.Kinds, "KIND\tLIMIT\tSPENT\tGRANTED\tRESERVED\tLEFT", func(k sessions.KindShown) []any { //nolint:errcheck // nobody is left to tell
 			spent := amountOf(k, k.Spent, "unknown")
 			if k.AtLeast {

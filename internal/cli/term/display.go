@@ -113,11 +113,14 @@ func Millis(ms int64) string {
 	return fmt.Sprintf("%.1f s", float64(ms)/1000)
 }
 
-// Money is a sum for people: $0.0123, with "at least" where a part is unknown.
+// Money is a sum for people: $0.0123, with "at least" where a part is unknown and
+// "about" where one is estimated.
 func Money(c event.CostSum) string {
 	switch c.State() {
 	case "known":
 		return "$" + Dollars(c.MicroUSD)
+	case "estimated":
+		return "about $" + Dollars(c.MicroUSD)
 	case "at_least":
 		return "at least $" + Dollars(c.MicroUSD)
 	}

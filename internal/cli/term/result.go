@@ -82,7 +82,7 @@ func (r *Result) printEnd(e *Env) {
 
 // Cost is what a turn cost, as far as it is known.
 type Cost struct {
-	State    string `json:"state"`              // known; at_least: some answers have no price; unknown: none has
+	State    string `json:"state"`              // known; estimated: some answers had no usage; at_least: some have no price; unknown: none has
 	MicroUSD int64  `json:"microUsd,omitempty"` // millionths of a US dollar
 }
 
@@ -92,9 +92,10 @@ type Budget struct {
 	Left  belay.Amounts `json:"left"`
 }
 
-// CostOf is the cost of what a turn used; nil when no tokens were reported.
+// CostOf is the cost of what a turn used; nil when no tokens were reported, and
+// nothing was estimated.
 func CostOf(s event.TurnStats) *Cost {
-	if !s.Usage.Reported {
+	if !s.Usage.Reported && s.Cost.State() == "unknown" {
 		return nil
 	}
 	return &Cost{State: s.Cost.State(), MicroUSD: s.Cost.MicroUSD}
@@ -107,7 +108,10 @@ func (r *Result) numbers() string {
 		s += fmt.Sprintf(", %d denied", n)
 	}
 	if u := r.Stats.Usage; u.Reported {
-		s += fmt.Sprintf(", %s tokens read, %s written, cost %s", Count(u.Input), Count(u.Output), Money(r.Stats.Cost))
+		s += fmt.Sprintf(", %s tokens read, %s written", Count(u.Input), Count(u.Output))
+	}
+	if r.Cost != nil {
+		s += ", cost " + Money(r.Stats.Cost)
 	}
 	if r.Budget != nil {
 		s += ", left " + BudgetText(r.Budget.Left, r.Budget.Limit)

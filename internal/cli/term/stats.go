@@ -22,7 +22,7 @@ type countedStats struct {
 	AsksPer100     *float64 `json:"asksPer100,omitempty"`
 	Recursion      string   `json:"recursionIncidents"`
 	Efficiency     string   `json:"contextEfficiency"`
-	CostState      string   `json:"costState"` // known, at_least, unknown
+	CostState      string   `json:"costState"` // known, estimated, at_least, unknown
 }
 
 // What the facts of this build can't tell.

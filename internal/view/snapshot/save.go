@@ -6,7 +6,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/grant"
 )
 
 // saved is a fold between two facts. The step that is open is the last one of
@@ -15,7 +14,6 @@ type saved struct {
 	Session *Session       `json:"session"`
 	Dropped map[string]int `json:"dropped,omitempty"`
 	Cost    event.CostSum  `json:"cost,omitzero"`
-	Budget  grant.Ledger   `json:"budget,omitzero"`
 
 	Joined map[belay.ThreadID][]*Turn `json:"joined,omitempty"` // that are part of the running turn of a thread
 }
@@ -28,7 +26,7 @@ func (f *Fold) Save() ([]byte, error) {
 			joined[t.ThreadID] = t.joined
 		}
 	}
-	return json.Marshal(saved{f.s, f.dropped, f.cost, f.budget, joined})
+	return json.Marshal(saved{f.s, f.dropped, f.cost, joined})
 }
 
 // Load continues with a fold that was saved. What Save of another build wrote may
@@ -42,7 +40,7 @@ func Load(data []byte) (*Fold, error) {
 		return nil, errors.New("it is no snapshot of this schema")
 	}
 	f := New(in.Session.RuntimeID, in.Session.SessionID)
-	f.s, f.cost, f.budget = in.Session, in.Cost, in.Budget
+	f.s, f.cost = in.Session, in.Cost
 	if in.Dropped != nil {
 		f.dropped = in.Dropped
 	}

@@ -10,7 +10,6 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/core/grant"
 )
 
 // Bounds of the window. What is older is counted.
@@ -83,19 +82,10 @@ type Routing struct {
 	Excluded   []event.Excluded `json:"excluded,omitempty"`
 	Gap        []string         `json:"capabilityGap,omitempty"`
 
-	Usage  belay.Usage `json:"usage"`
-	Cost   CostState   `json:"costState"`
-	Quota  State       `json:"quotaState"`
-	Budget *Budget     `json:"budgetState,omitempty"`    // absent: it has none
-	Limit  *RateLimit  `json:"rateLimitState,omitempty"` // the last one that a provider told of
-}
-
-// Budget is a session's budget, as its stream says: limit = spent + granted + left.
-type Budget struct {
-	Limit   belay.Amounts `json:"limit"`
-	Spent   belay.Amounts `json:"spent"`   // as threads told last
-	Granted belay.Amounts `json:"granted"` // that threads have, and spend meanwhile
-	Left    belay.Amounts `json:"left"`
+	Usage belay.Usage `json:"usage"`
+	Cost  CostState   `json:"costState"`
+	Quota State       `json:"quotaState"`
+	Limit *RateLimit  `json:"rateLimitState,omitempty"` // the last one that a provider told of
 }
 
 // Profile is what a task wants of a model.
@@ -108,7 +98,7 @@ type Profile struct {
 
 // CostState is what the session's answers cost, as far as it is known.
 type CostState struct {
-	Status   string `json:"status"` // known, at_least, unknown
+	Status   string `json:"status"` // known, estimated, at_least, unknown
 	MicroUSD int64  `json:"microUsd"`
 	Unpriced int    `json:"unpriced,omitempty"` // answers without a known price
 }
@@ -150,7 +140,6 @@ type Fold struct {
 	tasks   map[belay.TaskID]*Task
 	dropped map[string]int // tasks that left the window, by status
 	cost    event.CostSum
-	budget  grant.Ledger
 }
 
 // New begins a snapshot.
@@ -208,8 +197,6 @@ func (f *Fold) session(e event.Envelope) {
 		if p.Settings != nil {
 			f.settings(*p.Settings)
 		}
-	case event.LimitChanged:
-		f.budget.Apply(p)
 	}
 }
 
@@ -224,9 +211,6 @@ func (f *Fold) Done(driven bool) *Session {
 	s := f.s
 	s.Permission.Pending, s.Environment.Programs.Running = 0, 0
 	s.Routing.Cost = CostState{f.cost.State(), f.cost.MicroUSD, f.cost.Unpriced}
-	if l := &f.budget; l.Limit != (belay.Amounts{}) {
-		s.Routing.Budget = &Budget{l.Limit, l.Spent, l.Limit.Sub(l.Spent).Sub(l.Own()).Only(l.Limit), l.Own()}
-	}
 	s.History.Turns, s.History.Shown = s.Telemetry.Turns, 0
 	for _, t := range s.Threads {
 		t.finish(driven)

@@ -107,6 +107,8 @@ func money(c event.CostSum) string {
 	switch c.State() {
 	case "known":
 		return s
+	case "estimated":
+		return "about " + s
 	case "at_least":
 		return "at least " + s
 	}

@@ -51,11 +51,13 @@ type SpentStats struct {
 // many requests are counted with it.
 func spent(e event.Envelope) (purpose string, requests int, sum event.CostSum) {
 	p, ok := e.Data.(event.CostRecorded)
-	switch sum = (event.CostSum{MicroUSD: p.Amount, Priced: 1}); {
+	switch sum = p.Sum(); {
 	case !ok: // an answer
 		return "step", 1, event.CostSum{Unpriced: 1} // until its price is recorded
 	case p.Unpriced:
-		sum = event.CostSum{Unpriced: 1}
+		sum.Unpriced = 1
+	default:
+		sum.Priced = 1
 	}
 	switch {
 	case p.Failed:
