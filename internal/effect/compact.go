@@ -311,6 +311,8 @@ func (s *shortening) ask(ctx context.Context, prov model.Provider, req model.Req
 		return "", &model.Error{Class: "refused", Code: "REFUSED", Message: "the model refused to write a summary"}
 	case answer == "":
 		return "", &model.Error{Class: "transient", Code: "EMPTY", Message: "the summary is empty"}
+	case int64(tokens.Rough(answer)) > 2*s.eff.Output:
+		return "", &model.Error{Class: "not_smaller", Code: "NOT_SMALLER", Message: fmt.Sprintf("the summary has %d tokens; it may have %d", tokens.Rough(answer), s.eff.Output)}
 	case stop == "":
 		return "", &model.Error{Class: "transient", Code: "CUT", Message: "the provider's stream ended in the middle of the summary"}
 	}

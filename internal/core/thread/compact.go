@@ -185,6 +185,7 @@ func (d *decision) announced() bool {
 // once the session has answered what it may cost.
 func (d *decision) waitsToShorten() bool {
 	if d.now.Before(d.RetryAt) {
+		d.want(core.Timer{Name: "compact"})
 		d.wakeAt(d.RetryAt)
 		return true
 	}

@@ -41,17 +41,17 @@ func TestContextsAreLearned(t *testing.T) {
 		context int64
 		cut     core.Cut
 	}{
-		"nothing is known":       {[]string{"rules tokens=5000 route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 512, Below: 5000}},
-		"nothing is counted":     {[]string{"rules tokens=5000 route=a/x", "open", "submit t1"}, 0, core.Cut{}},
-		"the catalogue":          {[]string{"rules tokens=5000 route=a/x:8000", "open", "submit t1 tokens=5000"}, 8000, core.Cut{From: 512, Below: 5000}},
-		"a refusal":              {[]string{"rules tokens=5000 route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
-		"a refusal of less":      {[]string{"rules tokens=5000 route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
-		"a refusal of more":      {[]string{"rules tokens=5000 route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=9000", "submit t2 tokens=10"}, 8000, core.Cut{}},
-		"another refusal":        {[]string{"rules tokens=5000 route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10", "fail overflow limit=2048", "submit t3 tokens=10"}, 2048, core.Cut{}},
-		"another model's":        {[]string{"rules tokens=5000 route=a/x route=b/y:10000", "open", "submit t1 tokens=5000", "fail overflow limit=4096"}, 10000, core.Cut{From: 512, Below: 5000}},
-		"it says none":           {[]string{"rules tokens=5000 route=a/x", "open", "submit t1 tokens=5000", "fail overflow", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 5503}},
-		"it has read more":       {[]string{"rules tokens=5000 route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=8000`, "result 1 ok tokens=50"}, 0, core.Cut{From: 6000, Below: 5038}},
-		"it has, in what's gone": {[]string{"rules tokens=5000 route=a/x completion=conversational", "open", "submit t1 tokens=5000", `model "done" stop=stop input=8000`, "rollback thread -", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 3001}},
+		"nothing is known":       {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 512, Below: 3000}},
+		"nothing is counted":     {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1"}, 0, core.Cut{}},
+		"the catalogue":          {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000"}, 8000, core.Cut{From: 512, Below: 3000}},
+		"a refusal":              {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
+		"a refusal of less":      {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
+		"a refusal of more":      {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=9000", "submit t2 tokens=10"}, 8000, core.Cut{}},
+		"another refusal":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10", "fail overflow limit=2048", "submit t3 tokens=10"}, 2048, core.Cut{}},
+		"another model's":        {[]string{"rules tokens=1000 compact=off route=a/x route=b/y:10000", "open", "submit t1 tokens=5000", "fail overflow limit=4096"}, 10000, core.Cut{From: 512, Below: 3000}},
+		"it says none":           {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 3503}},
+		"it has read more":       {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=8000`, "result 1 ok tokens=50"}, 0, core.Cut{From: 6000, Below: 3038}},
+		"it has, in what's gone": {[]string{"rules tokens=1000 compact=off route=a/x completion=conversational", "open", "submit t1 tokens=5000", `model "done" stop=stop input=8000`, "rollback thread -", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 1001}},
 	} {
 		w := newWorld(t)
 		for _, line := range c.lines {
