@@ -46,14 +46,16 @@ type Ref struct {
 type Content struct {
 	Text     string       `json:"text,omitempty"`
 	Ref      *Ref         `json:"ref,omitempty"`
+	Shown    *Ref         `json:"shown,omitempty"`    // what a model is given in place of a text that is too long
 	Attached []Attachment `json:"attached,omitempty"` // files sent along with the text
 	Tokens   int64        `json:"tokens,omitempty"`   // about how many a model reads, attachments included, before the model's own factor; 0: not counted
 }
 
 // Attachment is a file sent with a text: UTF-8 text, an image or a document.
 type Attachment struct {
-	Name string `json:"name"` // as the person named it
-	Ref  Ref    `json:"ref"`
+	Name  string `json:"name"` // as the person named it
+	Ref   Ref    `json:"ref"`
+	Shown *Ref   `json:"shown,omitempty"` // what a model is given in place of a text that is too long
 }
 
 // TemplateRef names the template a text was made from.

@@ -45,6 +45,10 @@ var DefaultLimits = Limits{Steps: 200, Time: Duration(time.Hour), Calls: 1000}
 // DefaultAskTimeout is how long a question waits by default.
 const DefaultAskTimeout = Duration(24 * time.Hour)
 
+// DefaultRelevance is how well a chunk of a long text fits a task by default, of at
+// most 1, that is shown with it.
+const DefaultRelevance = 0.3
+
 // Settings are what a session decides for its turns.
 type Settings struct {
 	Provider   string     `json:"provider"`
@@ -60,10 +64,11 @@ type Settings struct {
 	Share      bool       `json:"share,omitempty"` // share the workspace with other writers
 	Tools      []string   `json:"tools,omitempty"` // tool sets, groups and names; empty is the default set
 
-	Snapshot     string `json:"snapshot,omitempty"`     // git: a hidden commit of the workspace before and after each turn
-	Instructions string `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
-	Boundary     string `json:"boundary,omitempty"`     // name of the programs' boundary; empty: the mode's
-	Effort       string `json:"effort,omitempty"`       // reasoning effort: low, medium, high; empty is the provider's default
+	Snapshot     string  `json:"snapshot,omitempty"`     // git: a hidden commit of the workspace before and after each turn
+	Instructions string  `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
+	Boundary     string  `json:"boundary,omitempty"`     // name of the programs' boundary; empty: the mode's
+	Relevance    float64 `json:"relevance,omitempty"`    // least of a chunk of a long text that is shown, up to 1; 0: DefaultRelevance
+	Effort       string  `json:"effort,omitempty"`       // reasoning effort: low, medium, high; empty is the provider's default
 
 	Queue Queueing `json:"queue,omitzero"` // how its threads queue turns
 

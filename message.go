@@ -17,7 +17,7 @@ type Message struct {
 	Parts []Part `json:"parts"`
 }
 
-// Part is one piece of a message: exactly one of its fields is set.
+// Part is one piece of a message: exactly one of its fields besides Whole is set.
 type Part struct {
 	Text   string      `json:"text,omitempty"`
 	Image  *Attachment `json:"image,omitempty"` // a picture, by the digest of its bytes
@@ -25,6 +25,7 @@ type Part struct {
 	Echo   *Echo       `json:"echo,omitempty"`  // before the rest of an answer
 	Call   *ToolCall   `json:"call,omitempty"`
 	Result *ToolResult `json:"result,omitempty"`
+	Whole  *Ref        `json:"whole,omitempty"` // all of a text, or of a result's text, that stands here in part
 }
 
 // Echo is what a vendor gave with an answer and wants back unchanged, such as

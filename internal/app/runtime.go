@@ -213,21 +213,6 @@ func (r *Runtime) Thread(ctx context.Context, id belay.ThreadID) (*thread.State,
 	return d.(*thread.Decider).State(), nil
 }
 
-// Content is a text as facts hold it: without secrets, in a blob when it is long.
-func (r *Runtime) Content(ctx context.Context, text string) (belay.Content, error) {
-	c := belay.Content{Text: r.Clean(text)}
-	c.Tokens = tokens.Text(c.Text)
-	if len(c.Text) <= maxInline {
-		return c, nil
-	}
-	ref, err := r.Store.Put(ctx, []byte(c.Text), "text/plain")
-	c.Text, c.Ref = Cut(c.Text, 200), &ref
-	return c, err
-}
-
-// maxInline is how much of a text a fact holds itself, in bytes.
-const maxInline = 4 << 10
-
 // RulesOf are the rules that a turn of a thread was begun under last.
 func (r *Runtime) RulesOf(ctx context.Context, ref belay.Ref) (*thread.Rules, error) {
 	raw, err := r.Store.Get(ctx, ref.Digest)

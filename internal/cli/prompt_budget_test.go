@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -13,8 +14,12 @@ import (
 )
 
 // fixedPrompt is how many bytes every request of the standard tool set carries
-// before the conversation begins.
-const fixedPrompt = 8 << 10
+// before the conversation begins; onDemand how many more a tool has that is offered
+// where there is something to read.
+const (
+	fixedPrompt = 8 << 10
+	onDemand    = 512
+)
 
 // What every request carries stays small: the instructions, and of each tool
 // its name, its text and its schema as a model is sent them.
@@ -37,6 +42,12 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 		}{s.Name, s.Doc, s.Input})
 		if err != nil {
 			t.Fatal(err)
+		}
+		if slices.Contains(s.Capabilities, tool.CapReading) {
+			if sent.Len() > onDemand {
+				t.Errorf("%s has %d bytes; %d are allowed", s.Name, sent.Len(), onDemand)
+			}
+			continue
 		}
 		total += sent.Len()
 		rows += fmt.Sprintf("%-18s %5d bytes\n", s.Name, sent.Len())

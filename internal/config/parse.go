@@ -191,6 +191,15 @@ func (p *parser) number(v given, least, most int, try string) int {
 	return n
 }
 
+// share is a number above 0 and up to 1.
+func (p *parser) share(v given) float64 {
+	n, err := strconv.ParseFloat(v.text, 64)
+	if err != nil || !(n > 0 && n <= 1) {
+		p.bad(belay.CodeUsage, p.flag()+"=0.3", "%q is not a number above 0 and up to 1", v.text)
+	}
+	return n
+}
+
 func (p *parser) duration(v given, least time.Duration) belay.Duration {
 	if v.text == "0" && least == 0 {
 		return 0

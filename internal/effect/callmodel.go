@@ -102,6 +102,7 @@ func (v *performer) read(ctx context.Context, run *engine.Run, a *answer) error 
 			run.Record(core.Fact{IDs: a.eff.IDs, Data: event.HistoryReconstructed{From: a.eff.From, To: a.eff.To, Source: "log"}})
 		}
 	}
+	a.tools = a.shared.tools(c.Cut())
 	r := a.request(c.Shown(model.AbilitiesOf(prov, a.settings.Model)))
 	if err := v.fits(a, r); err != nil {
 		return err
@@ -116,7 +117,7 @@ func (v *performer) resolveProvider(ctx context.Context, a *answer) (model.Provi
 	if err != nil {
 		return nil, err
 	}
-	a.rules, a.tools, a.settings = rules.Rules, rules.defs, rules.Settings
+	a.shared, a.rules, a.settings = rules, rules.Rules, rules.Settings
 	if a.eff.Provider != "" {
 		a.settings.Provider, a.settings.Model, a.settings.BaseURL = a.eff.Provider, a.eff.Model, a.eff.BaseURL
 	}
@@ -180,9 +181,11 @@ type answer struct {
 	run   *engine.Run
 	eff   core.CallModel
 	rules *thread.Rules
-	tools []model.ToolDef // of the rules
-	began time.Time
-	first time.Time // the first piece came
+	tools []model.ToolDef // that it offers
+
+	shared *sharedRules
+	began  time.Time
+	first  time.Time // the first piece came
 
 	settings belay.Settings // of this attempt: it may go to another model than the session's
 

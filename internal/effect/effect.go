@@ -78,7 +78,7 @@ func New(c Config) (*Performers, error) {
 	if c.Live == nil {
 		c.Live = func(event.Delta) {}
 	}
-	return &Performers{c: c, convs: history.NewCache(c.Store), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
+	return &Performers{c: c, convs: history.NewCache(c.Store, history.DefaultCache), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
 }
 
 // Decide lets a stream that all sessions share handle a command, as

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -11,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // maxRules bounds the rules that are kept decoded. Sessions of one agent in one
@@ -29,6 +31,15 @@ type rulesCache struct {
 type sharedRules struct {
 	*thread.Rules
 	defs []model.ToolDef // the same slice for every request: providers keep it encoded
+	bare []model.ToolDef // without the tools that need something to read
+}
+
+// tools are those that a request offers.
+func (r *sharedRules) tools(reading bool) []model.ToolDef {
+	if reading {
+		return r.defs
+	}
+	return r.bare
 }
 
 // get returns rules by their digest. read returns them as they are kept.
@@ -56,9 +67,10 @@ func (c *rulesCache) get(of belay.Digest, read func() ([]byte, error)) (*sharedR
 		clear(c.byTools)
 	}
 	if same := c.byTools[tools]; same != nil {
-		r.Tools, r.defs = same.Tools, same.defs
+		r.Tools, r.defs, r.bare = same.Tools, same.defs, same.bare
 	} else {
 		r.defs = definitions(r.Tools)
+		r.bare = definitions(bare(r.Tools))
 	}
 	c.all[of], c.byTools[tools] = r, r
 	return r, nil
@@ -72,6 +84,11 @@ func definitions(tools []belay.ToolSpec) (defs []model.ToolDef) {
 	return defs
 }
 
+// bare are tools without those that need something to read.
+func bare(tools []belay.ToolSpec) []belay.ToolSpec {
+	return slices.DeleteFunc(slices.Clone(tools), func(s belay.ToolSpec) bool { return slices.Contains(s.Capabilities, tool.CapReading) })
+}
+
 // rules are the rules that an effect names.
 func (v *performer) rules(ctx context.Context, ref belay.Ref) (*sharedRules, error) {
 	return v.e.rules.get(ref.Digest, func() ([]byte, error) { return v.e.c.Store.Get(ctx, ref.Digest) })
@@ -80,7 +97,7 @@ func (v *performer) rules(ctx context.Context, ref belay.Ref) (*sharedRules, err
 // KeepRules keeps rules as content, for the turns that will name it. Who needs them
 // here has them decoded.
 func (e *Performers) KeepRules(ctx context.Context, r *thread.Rules) (belay.Ref, error) {
-	r.Tokens = tokens.Instructions(r.System, definitions(r.Tools))
+	r.Tokens = tokens.Instructions(r.System, definitions(bare(r.Tools)))
 	raw, err := json.Marshal(struct {
 		*thread.Rules
 		Tools []belay.ToolSpec `json:"tools"` // which are most of it, behind the others

@@ -115,7 +115,7 @@ func (v *performer) newCall(ctx context.Context, run *engine.Run, rules *thread.
 	s := &sink{v: v, run: run, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
 	box, err := v.box(run, eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Sink: s}, err
 }
 
 // result is the fact of a call that ended well: what the model is shown, and
@@ -152,7 +152,7 @@ func (e *Performers) shown(ctx context.Context, spec belay.ToolSpec, text string
 	head := strings.ToValidUTF8(text[:limit/2], "")
 	tail := text[len(text)-limit/2:]
 	tail = strings.ToValidUTF8(tail, "")
-	return fmt.Sprintf("%s\n[… %d bytes left out …]\n%s", head, len(text)-len(head)-len(tail), tail), &ref, nil
+	return fmt.Sprintf("%s\n[… %d bytes left out; the whole is %s …]\n%s", head, len(text)-len(head)-len(tail), ref.Digest.Short(), tail), &ref, nil
 }
 
 // failure is the fact of a call that failed. known is false when the process

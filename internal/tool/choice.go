@@ -29,7 +29,7 @@ var groups = []Group{
 	{"web", "searching and fetching", []string{"web_search", "web_fetch"}},
 	{"memory", "what is remembered between sessions", []string{"memory_search", "memory_get", "memory_store", "memory_update", "memory_forget"}},
 	{"sessions", "other sessions and sub-agents", []string{"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "sessions_wait", "sessions_input", "sessions_close"}},
-	{"plan", "the turn itself: its plan, its questions, its end", []string{"todo", "ask_user", "complete_task", "task_create", "task_update", "task_list"}},
+	{"plan", "the turn itself: its plan, its questions, its end, and what it was shown in part", []string{"todo", "ask_user", "complete_task", "context_read", "task_create", "task_update", "task_list"}},
 	{"flow", "graphs of work", []string{"flow_get", "flow_add_node", "flow_connect", "flow_update", "flow_remove"}},
 	{"automation", "schedules", []string{"schedule_create", "schedule_list", "schedule_delete"}},
 	{"artifacts", "handing over results", []string{"artifact_publish"}},

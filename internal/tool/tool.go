@@ -40,7 +40,26 @@ type Call struct {
 	// Processes are those of the thread. Only tools with CapProcesses and those
 	// that start programs get them.
 	Processes Processes
-	Sink      Sink
+	// Reading is what the thread's conversation has in part only. Only tools with
+	// CapReading get it.
+	Reading Reading
+	Sink    Sink
+}
+
+// Reading answers questions about texts that a conversation has in part only. What
+// the thread may not know it doesn't have.
+type Reading interface {
+	// Answer is what a text says, by the text's name. Errors are a *Error.
+	Answer(ctx context.Context, source string, q Question) (string, error)
+}
+
+// Question is what is asked of a text: a chunk by its number, lines, or words. Without
+// any it is which chunks there are.
+type Question struct {
+	Chunk       int // from 1
+	Offset      int // bytes of the chunk that are left out
+	Line, Until int // lines, from 1; Until 0 is the first one alone
+	Words       string
 }
 
 // Box is the boundary of a call's programs. Whoever starts one gives it the box
@@ -130,6 +149,10 @@ const CapNetwork = "network"
 // CapPublish marks tools that publish artifacts: they get the list of what was
 // published before.
 const CapPublish = "publish"
+
+// CapReading marks tools that read what the conversation has in part only. They are
+// offered where there is something to read.
+const CapReading = "reading"
 
 // Published is the newest version of an artifact.
 type Published = belay.Published

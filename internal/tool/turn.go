@@ -38,8 +38,9 @@ type askArgs struct {
 }
 
 // TurnTools lists the tools by which an agent steers its own turn: ending it, asking
-// a person and keeping a plan, which is a fact and so outlives a crash.
-func TurnTools() []Tool { return []Tool{completeTool(), askTool(), TodoTool()} }
+// a person, keeping a plan, which is a fact and so outlives a crash, and reading what it
+// was shown in part.
+func TurnTools() []Tool { return []Tool{completeTool(), askTool(), TodoTool(), readTool()} }
 
 // completeTool ends a turn well.
 func completeTool() Tool {

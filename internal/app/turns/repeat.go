@@ -98,6 +98,10 @@ func (s *submission) repeated(ctx context.Context) (*app.Result, error) {
 // submitted answers a turn that a thread of the session knows; nil: none does.
 func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 	in := s.in
+	text, err := s.content(ctx, s.state.Settings)
+	if err != nil {
+		return nil, err
+	}
 	threads := append([]belay.ThreadID{in.Thread}, s.state.Threads...)
 	for _, th := range threads {
 		for ev, err := range s.Store.Read(ctx, th.Stream(), 0) {
@@ -108,7 +112,7 @@ func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 			if !ok || ev.IDs.Turn != in.Turn {
 				continue
 			}
-			if s.named && th != in.Thread || p.Text.Text != s.text.Text || refOf(p.Text) != refOf(s.text) || ev.IDs.Task != in.Task {
+			if s.named && th != in.Thread || p.Text.Text != text.Text || refOf(p.Text) != refOf(text) || ev.IDs.Task != in.Task {
 				return nil, input.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
 			}
 			in.Thread = th

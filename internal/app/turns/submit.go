@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -56,7 +57,6 @@ func (in *SubmitTurn) check() error {
 type submission struct {
 	*app.Call
 	in    *SubmitTurn
-	text  belay.Content
 	state *session.State // of the session as it is; its Session is empty for a new one
 	named bool           // the caller named the thread
 }
@@ -68,9 +68,6 @@ func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, 
 	mint(r, in)
 	s := &submission{Call: r, in: in}
 	var err error
-	if s.text, err = r.Content(ctx, in.Text); err != nil {
-		return nil, err
-	}
 	if s.state, err = r.Session(ctx, in.Session); err != nil {
 		return nil, err
 	}
@@ -174,6 +171,10 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if err != nil {
 		return nil, input.At("settings", err)
 	}
+	text, err := s.content(ctx, settings)
+	if err != nil {
+		return nil, err
+	}
 	quotas, err := s.Workspaces.Quotas(ctx, ws)
 	if err != nil {
 		return nil, err
@@ -199,8 +200,14 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if s.state.Session != "" && s.in.Title != "" {
 		add("label", belay.LabelSession{Title: s.title()}) // what it is called already changes nothing
 	}
-	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: s.text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: priorities[in.Priority], Quotas: quotas})
+	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: priorities[in.Priority], Quotas: quotas})
 	return out, nil
+}
+
+// content is the text as facts hold it. It has no pictures, so it is counted alike for
+// all models.
+func (s *submission) content(ctx context.Context, settings belay.Settings) (belay.Content, error) {
+	return app.Given{Text: s.in.Text}.Keep(ctx, s.Store, s.Workspaces.Secrets(), tokens.Profile{}, settings)
 }
 
 func (s *submission) settings(ctx context.Context) (ws string, settings belay.Settings, changed bool, err error) {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -97,7 +98,7 @@ func (w *benchSession) Run(ctx context.Context) error {
 	settings := w.settings
 	settings.Model = strings.ReplaceAll(settings.Model, sessionMark, w.name)
 	text := strings.ReplaceAll(w.text, sessionMark, w.name)
-	if err := w.begin(ctx, w.ws, text, settings, Task{Text: text}, false); err != nil {
+	if err := w.begin(ctx, w.ws, text, settings, Task{Given: app.Given{Text: text}}, false); err != nil {
 		return err
 	}
 	err := w.Engine.Session(ctx, w.session, nil)

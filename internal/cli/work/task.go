@@ -16,37 +16,23 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Bounds of what may be given at once.
 const (
-	maxTask     = 1 << 20   // bytes of the text, or of standard input
-	maxAttached = 16        // attachments
-	MaxText     = 256 << 10 // bytes of an attached text
-	maxDocument = 20 << 20  // bytes of a PDF
+	MaxText     = 64 << 20 // bytes of a text, of standard input, of an attached text
+	maxAttached = 16       // attachments
+	maxDocument = 20 << 20 // bytes of a PDF
 )
 
 // Task is what to do: a text and what comes with it.
 type Task struct {
-	Text     string
-	Attached []Attachment
+	app.Given
 	Template *belay.TemplateRef // what the text was made from
 }
-
-// Attachment is a file, or standard input, that a person sends along.
-type Attachment struct {
-	Name    string // as the person named it
-	Media   string
-	Content []byte
-}
-
-// Image reports whether it is an image.
-func (f Attachment) Image() bool { return strings.HasPrefix(f.Media, "image/") }
-
-// IsText reports whether it is text, which every model takes.
-func (f Attachment) IsText() bool { return strings.HasPrefix(f.Media, "text/") }
 
 // Attach sends files along; their names are relative to a folder.
 func (t *Task) Attach(dir string, names []string) error {
@@ -92,7 +78,7 @@ func spoken(e *term.Env, dir string, words []string, ws string) (Task, error) {
 		if err != nil {
 			return t, err
 		}
-		t.Attached = append(t.Attached, Attachment{"standard input", "text/plain", []byte(text)})
+		t.Attached = append(t.Attached, app.Attachment{Name: "standard input", Media: "text/plain", Content: []byte(text)})
 		said = append(said, "(standard input is attached)")
 	}
 	t.Text = strings.TrimSpace(strings.Join(said, " "))
@@ -200,16 +186,16 @@ func openRegular(path string) (*os.File, error) {
 	return os.Open(path)
 }
 
-func readAttached(name string, open func() (*os.File, error)) (Attachment, error) {
-	bad := func(c belay.Code, hint, format string, args ...any) (Attachment, error) {
-		return Attachment{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
+func readAttached(name string, open func() (*os.File, error)) (app.Attachment, error) {
+	bad := func(c belay.Code, hint, format string, args ...any) (app.Attachment, error) {
+		return app.Attachment{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
 	}
 	f, err := open()
 	if err != nil {
 		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", files.Reason(err))
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxDocument+1))
+	b, err := io.ReadAll(io.LimitReader(f, MaxText+1))
 	if err != nil {
 		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", files.Reason(err))
 	}
@@ -217,7 +203,7 @@ func readAttached(name string, open func() (*os.File, error)) (Attachment, error
 		if len(b) > maxDocument {
 			return bad(belay.CodeTooLarge, "attach the pages that matter", "the document has more than %d MiB", maxDocument>>20)
 		}
-		return Attachment{name, belay.MediaPDF, b}, nil
+		return app.Attachment{Name: name, Media: belay.MediaPDF, Content: b}, nil
 	}
 	cfg, format, err := image.DecodeConfig(bytes.NewReader(b))
 	switch {
@@ -226,15 +212,15 @@ func readAttached(name string, open func() (*os.File, error)) (Attachment, error
 	case err == nil && max(cfg.Width, cfg.Height) > belay.MaxImageSide:
 		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, belay.MaxImageSide)
 	case err == nil:
-		return Attachment{name, "image/" + format, b}, nil
+		return app.Attachment{Name: name, Media: "image/" + format, Content: b}, nil
 	case !errors.Is(err, image.ErrFormat):
 		return bad(belay.CodeUsage, "attach an image that is whole", "the image can't be read: %s", err)
 	case len(b) > MaxText:
-		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d KiB", MaxText>>10)
+		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d MiB", MaxText>>20)
 	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
 		return bad(belay.CodeUsage, "attach UTF-8 text, PNG, JPEG or PDF; name other files without @", "it is neither text nor an image or document that models take")
 	}
-	return Attachment{name, "text/plain", b}, nil
+	return app.Attachment{Name: name, Media: "text/plain", Content: b}, nil
 }
 
 // readTask reads standard input; implied means that it was read without "-".
@@ -243,12 +229,12 @@ func readTask(e *term.Env, implied bool) (string, error) {
 	if e.In == nil || implied && e.IsTerminal(e.In) {
 		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: no text was given").WithHint(hint)
 	}
-	b, err := io.ReadAll(io.LimitReader(e.In, maxTask+1))
+	b, err := io.ReadAll(io.LimitReader(e.In, MaxText+1))
 	switch {
 	case err != nil:
 		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", files.Reason(err)).At("standard input").WithHint(hint)
-	case len(b) > maxTask:
-		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", maxTask>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
+	case len(b) > MaxText:
+		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", MaxText>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
 	case !utf8.Valid(b):
 		return "", belay.Errorf(belay.CodeUsage, "it is not UTF-8 text").At("standard input").WithHint("put it into a file of the workspace and name the file")
 	case strings.ContainsRune(string(b), 0):

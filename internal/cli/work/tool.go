@@ -168,7 +168,7 @@ func (c *toolCallCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	}
 	defer w.close()
 	w.single = true
-	if err := w.beginCall(ctx, ws, term.Short("tool call "+c.Name, 80), settings, Task{Text: text}); err != nil {
+	if err := w.beginCall(ctx, ws, term.Short("tool call "+c.Name, 80), settings, Task{Given: app.Given{Text: text}}); err != nil {
 		return 0, err
 	}
 	return w.see(ctx)

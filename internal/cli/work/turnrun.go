@@ -15,7 +15,6 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -188,44 +187,14 @@ func (w *turnRun) submission(ctx context.Context, c config.Settings, t Task, rul
 	}, err
 }
 
-// maxInline is how much of a task a fact holds itself, in bytes.
-const maxInline = 4 << 10
-
-// content is a task without secrets: in a blob when it is long, and what is
-// attached always. What isn't text is kept as it is. It is counted for the model of
-// the settings.
+// content is a task as facts hold it.
 func (w *turnRun) content(ctx context.Context, s config.Settings, t Task) (belay.Content, error) {
 	p, err := w.a.At(ctx, w.workspace)
 	if err != nil {
 		return belay.Content{}, err
 	}
-	counts := w.a.Models().Counts(p.Workspace, s.Settings)
-	clean := w.a.Secrets().Bytes([]byte(t.Text))
-	c := belay.Content{Text: string(clean), Tokens: tokens.Text(string(clean))}
-	if len(clean) > maxInline {
-		ref, err := w.Store.Put(ctx, clean, "text/plain")
-		if err != nil {
-			return c, err
-		}
-		c.Text, c.Ref = term.Short(string(clean), 200), &ref
-	}
-	for _, f := range t.Attached {
-		b := f.Content
-		if f.IsText() {
-			b = w.a.Secrets().Bytes(b)
-		}
-		ref, err := w.Store.Put(ctx, b, f.Media)
-		if err != nil {
-			return c, err
-		}
-		c.Tokens += counts.Attached(ref, b)
-		c.Attached = append(c.Attached, belay.Attachment{Name: event.CutText(string(w.a.Secrets().Bytes([]byte(f.Name))), maxName), Ref: ref})
-	}
-	return c, nil
+	return t.Keep(ctx, w.Store, w.a.Secrets(), w.a.Models().Counts(p.Workspace, s.Settings), s.Settings)
 }
-
-// maxName is how much of an attachment's name is recorded, in bytes.
-const maxName = 200
 
 // update records settings that differ from the session's.
 func (w *turnRun) update(ctx context.Context, s *app.SessionState, c config.Settings) error {

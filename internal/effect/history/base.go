@@ -105,7 +105,7 @@ func (v *Conversation) back(target int64) {
 	v.turns, v.msgs = turns, v.msgs[:n:n] // what follows is written elsewhere: a request may still hold this
 	v.calls, v.dropped, v.note, v.said = nil, 0, "", v.seq
 	clear(v.got)
-	v.size, v.media, v.told = 0, false, nil
+	v.size, v.media, v.cut, v.told = 0, false, false, nil
 	for _, m := range v.msgs {
 		v.weigh(m)
 	}

@@ -25,6 +25,7 @@ type Conversation struct {
 	msgs   []belay.Message
 	size   int
 	media  bool            // a message has a picture or a document
+	cut    bool            // a message has a text in part
 	turns  []span          // that are in force, in order
 	based  int             // messages of the base
 	light  bool            // the base is left out of msgs: only where its turns are is kept
@@ -34,7 +35,7 @@ type Conversation struct {
 	texts   map[belay.TurnID]submitted // accepted turns that haven't begun
 	dropped int                        // calls of it that were not taken
 	calls   []event.ModelCall          // of the last answer, not all answered
-	got     map[belay.CallID]belay.ToolResult
+	got     map[belay.CallID]belay.Part
 	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
 }
 
@@ -59,7 +60,7 @@ type span struct {
 }
 
 func newConversation(s belay.StreamID) *Conversation {
-	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.ToolResult{}, changed: map[belay.CallID]string{}}
+	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.Part{}, changed: map[belay.CallID]string{}}
 }
 
 // UpTo folds the conversation up to a sequence, from a boundary if from is above 1.
@@ -140,12 +141,12 @@ func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 		return v.edited(ctx, st, ev.IDs.Call, p)
 	case event.ToolResult:
 		text, err := whole(ctx, st, p.Output)
-		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text})
+		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text}, p.Whole)
 		return err
 	case event.ToolFailed:
 		if p.Final {
 			text, err := whole(ctx, st, p.Output)
-			v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: problemText(p.Problem, text), Error: true})
+			v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: problemText(p.Problem, text), Error: true}, p.Whole)
 			return err
 		}
 	case event.HistoryRollbackCompleted:
@@ -206,6 +207,7 @@ func (v *Conversation) push(m belay.Message) {
 func (v *Conversation) weigh(m belay.Message) {
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
+		v.cut = v.cut || p.Whole != nil
 		v.media = v.media || p.Image != nil || p.File != nil
 		if p.Call != nil {
 			v.size += len(p.Call.Args) + p.Call.Echo.Size()
@@ -253,19 +255,18 @@ func (v *Conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 
 // result keeps a call's answer; the message of all answers follows once the
 // last one is there, in the order of the calls.
-func (v *Conversation) result(r belay.ToolResult) {
+func (v *Conversation) result(r belay.ToolResult, all *belay.Ref) {
 	if note := v.changed[r.ID]; note != "" {
 		r.Text = note + "\n" + r.Text
 		delete(v.changed, r.ID)
 	}
-	v.got[r.ID] = r
+	v.got[r.ID] = belay.Part{Result: &r, Whole: all}
 	if len(v.got) < len(v.calls) {
 		return
 	}
 	m := belay.Message{Role: belay.RoleTool}
 	for _, c := range v.calls {
-		r := v.got[c.ID]
-		m.Parts = append(m.Parts, belay.Part{Result: &r})
+		m.Parts = append(m.Parts, v.got[c.ID])
 	}
 	if v.dropped > 0 {
 		m.Parts = append(m.Parts, belay.Part{Text: Note(fmt.Sprintf("%d more calls of your answer were dropped: it had too many. Make them now if they are still needed.", v.dropped))})

@@ -15,8 +15,12 @@ import (
 // with it, each under its name. A picture or a document stays a reference until
 // a provider encodes it.
 func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, error) {
-	text, err := whole(ctx, st, c)
-	m := belay.Text(belay.RoleUser, text)
+	m := belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{}}}
+	var err error
+	if c.Shown != nil {
+		m.Parts[0].Whole, c.Ref = c.Ref, c.Shown
+	}
+	m.Parts[0].Text, err = whole(ctx, st, c)
 	for _, a := range c.Attached {
 		if err != nil {
 			return m, err
@@ -29,9 +33,14 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 			m.Parts = append(m.Parts, belay.Part{Text: Note("attached: " + a.Name)}, belay.Part{File: &a})
 			continue
 		}
+		p, ref := belay.Part{}, a.Ref
+		if a.Shown != nil {
+			p.Whole, ref = &a.Ref, *a.Shown
+		}
 		var b []byte
-		b, err = st.Get(ctx, a.Ref.Digest)
-		m.Parts = append(m.Parts, belay.Part{Text: Note(fmt.Sprintf("attached: %s, %d bytes:\n", a.Name, a.Ref.Size)) + strings.TrimSuffix(string(b), "\n")})
+		b, err = st.Get(ctx, ref.Digest)
+		p.Text = Note(fmt.Sprintf("attached: %s, %d bytes:\n", a.Name, a.Ref.Size)) + strings.TrimSuffix(string(b), "\n")
+		m.Parts = append(m.Parts, p)
 	}
 	return m, err
 }

@@ -70,8 +70,8 @@ func (v *Conversation) speaking() belay.TurnID {
 func (v *Conversation) pending() belay.Message {
 	m := belay.Message{Role: belay.RoleTool}
 	for _, c := range v.calls {
-		if r, ok := v.got[c.ID]; ok {
-			m.Parts = append(m.Parts, belay.Part{Result: &r})
+		if p, ok := v.got[c.ID]; ok {
+			m.Parts = append(m.Parts, p)
 		}
 	}
 	return m

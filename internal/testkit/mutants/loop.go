@@ -73,7 +73,7 @@ func loopMutants() []mutant {
 			swap("engine.scrub", "e.c.Secrets.Bytes(raw)", "raw"),
 			"engine (Faults|AModel|ALong|Text|ARegistered|ALarge|AHangingTool|Transient|Reads|AnEngine|Leaving|AnAnswer|AnInterrupt|ACommandForALive|TimeInA)"},
 		{"results come in the order in which calls ended",
-			swap("effect/history.result", "append(m.Parts, belay.Part{Result: &r})", "append([]belay.Part{{Result: &r}}, m.Parts...)"),
+			swap("effect/history.result", "append(m.Parts, v.got[c.ID])", "append([]belay.Part{v.got[c.ID]}, m.Parts...)"),
 			". Law/results"},
 		{"a call runs with another definition than was judged",
 			never("effect.execute", "began.Definition != spec.Definition"),

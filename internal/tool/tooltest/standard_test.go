@@ -31,6 +31,7 @@ func TestStandardToolsKeepTheLaws(t *testing.T) {
 		"process_send":  `{"id":"proc_1","control":"kill"}`,
 		"complete_task": `{"summary":"done","output":{"a":1}}`,
 		"ask_user":      `{"question":"which?"}`,
+		"context_read":  `{"source":"0123456789ab","lines":"1-9"}`,
 		"todo":          `{"items":[{"text":"one"}]}`,
 
 		"artifact_publish": `{"path":"a.txt"}`,
