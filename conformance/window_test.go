@@ -49,7 +49,7 @@ func TestEntriesArePackedAsByAnotherLibrary(t *testing.T) {
 		var groups [][2]int
 		pack := window.Packer{Limit: p.Limit}
 		for i, line := range slices.Collect(strings.Lines(string(raw))) {
-			n := tokens.Count("cl100k_base", line)
+			n := tokens.Whole("cl100k_base", line)
 			if pack.Add(n) {
 				groups = append(groups, [2]int{})
 			}

@@ -10,7 +10,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/core/window"
 	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/transfer/bundle"
 	"github.com/belay-run/belay/internal/transfer/transcript"
@@ -80,6 +82,17 @@ func exportSession(ctx context.Context, c *app.Call, _ app.Fresh, q app.Query) (
 
 // writeTranscript writes the messages of a session's newest thread.
 func writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w io.Writer) error {
+	return eachLine(ctx, st, id, func(h transcript.Header, l *transcript.Line) error {
+		if l == nil {
+			return transcript.WriteHeader(w, h)
+		}
+		return transcript.WriteLine(w, *l)
+	})
+}
+
+// eachLine takes the header of a session's transcript, without a line, and then the
+// messages of its newest thread.
+func eachLine(ctx context.Context, st store.Store, id belay.SessionID, take func(transcript.Header, *transcript.Line) error) error {
 	s, err := app.StateOf(ctx, st, id)
 	if err != nil {
 		return err
@@ -88,8 +101,8 @@ func writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w 
 		return err
 	}
 	thread := s.Threads[len(s.Threads)-1]
-	out, err := transcript.NewWriter(w, transcript.Header{Session: id, Title: s.Title, Workspace: s.Workspace, Model: s.Settings.Model})
-	if err != nil {
+	h := transcript.Header{Session: id, Title: s.Title, Workspace: s.Workspace, Model: s.Settings.Model}
+	if err := take(h, nil); err != nil {
 		return err
 	}
 	for m, err := range history.Transcript(ctx, st, thread) {
@@ -111,11 +124,50 @@ func writeTranscript(ctx context.Context, st store.Store, id belay.SessionID, w 
 			}
 			l.Parts = append(l.Parts, part)
 		}
-		if err := out.Write(l); err != nil {
+		if err := take(h, &l); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Vocabulary is what the tokens of a transcript's parts are counted by.
+const Vocabulary = "cl100k_base"
+
+// Parts hands over the transcript of a session in parts of whole messages, numbered
+// from 1, each a transcript with a header of its own. The messages of a part have at
+// most so many tokens; one that has more is alone.
+func Parts(ctx context.Context, st store.Store, id belay.SessionID, limit int, put func(number int, part []byte) error) (n int, err error) {
+	var part, line bytes.Buffer
+	pack := window.Packer{Limit: limit}
+	err = eachLine(ctx, st, id, func(h transcript.Header, l *transcript.Line) error {
+		if l == nil {
+			return nil
+		}
+		line.Reset()
+		if err := transcript.WriteLine(&line, *l); err != nil {
+			return err
+		}
+		if pack.Add(tokens.Whole(Vocabulary, line.String())) {
+			if n > 0 {
+				if err := put(n, part.Bytes()); err != nil {
+					return err
+				}
+			}
+			n++
+			part.Reset()
+			h.Part = n
+			if err := transcript.WriteHeader(&part, h); err != nil {
+				return err
+			}
+		}
+		_, err := line.WriteTo(&part)
+		return err
+	})
+	if err == nil && n > 0 {
+		err = put(n, part.Bytes())
+	}
+	return n, err
 }
 
 // writeEvents writes a session's facts as the standard's events, a line each,

@@ -24,6 +24,7 @@ type Header struct {
 	Title     string          `json:"title,omitempty"`
 	Workspace string          `json:"workspace,omitempty"`
 	Model     string          `json:"model,omitempty"`
+	Part      int             `json:"part,omitempty"` // of a transcript in several files, from 1
 }
 
 // Line is a message as it stands in a line.
@@ -55,19 +56,20 @@ func Picture(name, media string, data []byte) *LineImage {
 	return &LineImage{name, media, base64.StdEncoding.EncodeToString(data)}
 }
 
-// Writer writes a transcript.
-type Writer struct{ enc *json.Encoder }
-
-// NewWriter writes the header.
-func NewWriter(w io.Writer, h Header) (*Writer, error) {
+// WriteHeader writes a transcript's first line.
+func WriteHeader(w io.Writer, h Header) error {
 	h.Format, h.Version = ownFormat, ownVersion
-	enc := json.NewEncoder(w)
-	enc.SetEscapeHTML(false)
-	return &Writer{enc}, enc.Encode(h)
+	return encode(w, h)
 }
 
-// Write writes a message.
-func (w *Writer) Write(l Line) error { return w.enc.Encode(l) }
+// WriteLine writes a message.
+func WriteLine(w io.Writer, l Line) error { return encode(w, l) }
+
+func encode(w io.Writer, v any) error {
+	enc := json.NewEncoder(w)
+	enc.SetEscapeHTML(false)
+	return enc.Encode(v)
+}
 
 func (c *Conversation) openOwn() error {
 	c.About.Format = string(Own)

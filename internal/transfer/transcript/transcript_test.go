@@ -19,8 +19,7 @@ import (
 func written(t testing.TB, all []transcript.Message) []byte {
 	t.Helper()
 	var out bytes.Buffer
-	w, err := transcript.NewWriter(&out, transcript.Header{Session: "sess_1", Title: "T", Workspace: "/w", Model: "m"})
-	if err != nil {
+	if err := transcript.WriteHeader(&out, transcript.Header{Session: "sess_1", Title: "T", Workspace: "/w", Model: "m"}); err != nil {
 		t.Fatal(err)
 	}
 	for _, m := range all {
@@ -32,7 +31,7 @@ func written(t testing.TB, all []transcript.Message) []byte {
 			}
 			l.Parts = append(l.Parts, part)
 		}
-		if err := w.Write(l); err != nil {
+		if err := transcript.WriteLine(&out, l); err != nil {
 			t.Fatal(err)
 		}
 	}
