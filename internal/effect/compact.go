@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // summariseTime is how long a summary may take, all its requests together.
@@ -120,7 +121,7 @@ func (s *shortening) window(ctx context.Context) (done event.ContextCompactionCo
 	if err != nil {
 		return done, err
 	}
-	_, s.again = rules.Tool(rereadTool)
+	_, s.again = rules.Tool(tool.ReadName)
 	if s.win, err = history.ReadWindow(ctx, st, s.v.stream, eff.From, eff.To); err != nil {
 		return done, err
 	}
@@ -208,9 +209,6 @@ func (s *shortening) all() []history.Pin {
 	return pins
 }
 
-// rereadTool shows what was left out of a conversation.
-const rereadTool = "context_read"
-
 // summarise asks a model for a summary of the messages before the tail: behind the
 // conversation as it is, or in parts, where that is too long or the model another.
 func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []belay.Message, tail int) (string, error) {
@@ -232,7 +230,7 @@ func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []b
 		focus = " The person asks to keep this above all: " + s.eff.Focus
 	}
 	if s.eff.Chunk == 0 {
-		req.System, req.Tools, req.Effort = rules.System, rules.defs, rules.Settings.Effort
+		req.System, req.Tools, req.Effort = rules.System, rules.tools(s.win.Cut), rules.Settings.Effort
 		req.Messages, req.Note = history.ShownTo(msgs, model.AbilitiesOf(prov, settings.Model)), history.Note(summaryNote+focus)
 		return s.ask(ctx, prov, req)
 	}

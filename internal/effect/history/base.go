@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"iter"
+	"maps"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -31,13 +32,14 @@ func (v *Conversation) begin(ctx context.Context, st store.Run, b belay.Beginnin
 		if last := len(v.turns) - 1; last >= 0 && v.turns[last].turn == s.Turn {
 			v.turns[last].to = n
 		}
-		if !v.light && len(b.Window) == 0 {
+		if !v.light && (v.entire || len(b.Window) == 0) {
 			v.push(s.Message)
 		}
 	}
-	if v.light {
+	if v.light || v.entire {
 		return nil
 	}
+	v.hidden = len(b.Window) > 0
 	return v.pushAll(ctx, st, b.Window)
 }
 
@@ -63,6 +65,7 @@ func (v *Conversation) standOn(ctx context.Context, st store.Run, from int64) er
 			break
 		}
 		err = v.pushAll(ctx, st, p.Window)
+		v.hidden = true
 		v.from, v.stands, v.seq, v.said = from, p.To, p.Reads-1, p.To
 		v.based = len(v.msgs)
 		if p.Running != "" {
@@ -103,6 +106,7 @@ func (v *Conversation) back(target int64) {
 		}
 	}
 	v.turns, v.msgs = turns, v.msgs[:n:n] // what follows is written elsewhere: a request may still hold this
+	maps.DeleteFunc(v.asked, func(_ belay.TurnID, at int) bool { return at >= n })
 	v.calls, v.dropped, v.note, v.said = nil, 0, "", v.seq
 	clear(v.got)
 	v.size, v.media, v.cut, v.told = 0, false, false, nil

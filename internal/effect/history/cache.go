@@ -3,7 +3,6 @@ package history
 import (
 	"container/list"
 	"context"
-	"math"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -14,9 +13,6 @@ import (
 
 // DefaultCache bounds what is kept in memory, in bytes over all threads.
 const DefaultCache = 100 << 20
-
-// latest is the end of a thread as it is.
-const latest = math.MaxInt64
 
 // Cache keeps what was used last: conversations, by their threads, and the chunks of
 // texts, by their digests, for all threads that have them.

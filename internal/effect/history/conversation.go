@@ -26,6 +26,8 @@ type Conversation struct {
 	size   int
 	media  bool            // a message has a picture or a document
 	cut    bool            // a message has a text in part
+	hidden bool            // a window stands for messages that it doesn't have
+	entire bool            // no window stands for anything; asked is kept
 	turns  []span          // that are in force, in order
 	based  int             // messages of the base
 	light  bool            // the base is left out of msgs: only where its turns are is kept
@@ -36,6 +38,7 @@ type Conversation struct {
 	dropped int                        // calls of it that were not taken
 	calls   []event.ModelCall          // of the last answer, not all answered
 	got     map[belay.CallID]belay.Part
+	asked   map[belay.TurnID]int    // messages that are the texts of turns
 	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
 }
 
@@ -63,17 +66,26 @@ func newConversation(s belay.StreamID) *Conversation {
 	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.Part{}, changed: map[belay.CallID]string{}}
 }
 
+// forget begins again.
+func (v *Conversation) forget() {
+	entire := v.entire
+	*v = *newConversation(v.stream)
+	if v.entire = entire; entire {
+		v.asked = map[belay.TurnID]int{}
+	}
+}
+
 // UpTo folds the conversation up to a sequence, from a boundary if from is above 1.
 func (v *Conversation) UpTo(ctx context.Context, st store.Run, from, to int64) error {
 	if from <= 1 {
 		from = 0
 	}
 	if v.said > to || v.from != from { // an earlier point than the cached one, or another window: start again
-		*v = *newConversation(v.stream)
+		v.forget()
 	}
 	if v.from != from {
 		if err := v.standOn(ctx, st, from); err != nil {
-			*v = *newConversation(v.stream)
+			v.forget()
 			return err
 		}
 	}
@@ -91,7 +103,7 @@ func (v *Conversation) UpTo(ctx context.Context, st store.Run, from, to int64) e
 			return store.Damaged(store.RowName(v.stream, v.seq+1), "facts of the conversation are not there")
 		}
 		if err := v.apply(ctx, st, ev); err != nil {
-			*v = *newConversation(v.stream) // a part of the fact may be in it
+			v.forget() // a part of the fact may be in it
 			return err
 		}
 	}
@@ -129,7 +141,7 @@ func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 		delete(v.texts, ev.IDs.Turn)
 		v.note = ""
 		v.turns = append(v.turns, span{turn: ev.IDs.Turn, from: len(v.msgs), start: ev.Seq, text: asked(m)})
-		v.push(m)
+		v.ask(ev.IDs.Turn, m)
 		return err
 	case event.QueueChanged:
 		return v.queueChanged(ctx, st, p)
@@ -176,7 +188,7 @@ func (v *Conversation) queueChanged(ctx context.Context, st store.Run, p event.Q
 	case event.QueueJoined:
 		m, err := input(ctx, st, v.texts[p.Turn].Content)
 		delete(v.texts, p.Turn)
-		v.push(m)
+		v.ask(p.Turn, m)
 		return err
 	case event.QueueTold:
 		v.push(belay.Text(belay.RoleUser, Note(p.Note)))
@@ -195,6 +207,14 @@ func endText(p event.TurnFailed, partial string) string {
 		text += " Your answer was cut off after:\n" + partial
 	}
 	return text
+}
+
+// ask adds the text of a turn.
+func (v *Conversation) ask(turn belay.TurnID, m belay.Message) {
+	if v.entire {
+		v.asked[turn] = len(v.msgs)
+	}
+	v.push(m)
 }
 
 func (v *Conversation) push(m belay.Message) {

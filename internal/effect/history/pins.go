@@ -198,7 +198,11 @@ func (f *pinFold) line(id belay.CallID) string {
 
 // said pins the text of a turn.
 func (f *pinFold) said(ctx context.Context, st store.Run, turn belay.TurnID) error {
-	text, err := whole(ctx, st, f.texts[turn])
+	c := f.texts[turn]
+	if c.Shown != nil {
+		c.Ref = c.Shown
+	}
+	text, err := whole(ctx, st, c)
 	delete(f.texts, turn)
 	f.running = append(f.running, turn)
 	if err == nil && text != "" {

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"math"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -9,46 +10,73 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// Cut reports whether the conversation has a text in part only.
-func (v *Conversation) Cut() bool { return v.cut }
+// Cut reports whether the conversation has something in part only, or stands on a
+// window that leaves something out.
+func (v *Conversation) Cut() bool { return v.cut || v.hidden }
 
-// sources are the texts that the conversation has in part only, the first ones first.
-func (v *Conversation) sources() (all []belay.Ref) {
-	for _, m := range v.msgs {
-		for _, p := range m.Parts {
-			if p.Whole != nil {
-				all = append(all, *p.Whole)
-			}
-		}
-	}
-	return all
-}
+// SourceHistory is the name of all that was said in a conversation.
+const SourceHistory = "history"
 
 // shortest is how many digits of a digest name a source.
 const shortest = 6
 
-// Source is a text that a thread's conversation has in part only, by the beginning of
-// its digest, and its chunks. ErrNotFound is that there is none, or that it is kept no
-// more.
-func (c *Cache) Source(ctx context.Context, s belay.StreamID, name string) (text string, x *window.Index, err error) {
-	v := c.Take(s)
-	err = v.UpTo(ctx, c.st, v.from, latest)
-	all := v.sources()
-	c.Give(v)
+// source is what a name stands for: content, or a text. A name is that of a call or a
+// turn, the beginning of a digest, or SourceHistory.
+func (v *Conversation) source(name string) (ref *belay.Ref, text string, found bool) {
+	if at, ok := v.asked[belay.TurnID(name)]; ok {
+		p := v.msgs[at].Parts[0]
+		return p.Whole, p.Text, true
+	}
+	digits := strings.TrimPrefix(strings.ToLower(name), "sha256:")
+	var all strings.Builder
+	for _, m := range v.msgs {
+		if name == SourceHistory {
+			all.WriteString(plain(m, math.MaxInt))
+		}
+		for _, p := range m.Parts {
+			switch {
+			case p.Result != nil && string(p.Result.ID) == name:
+				return p.Whole, p.Result.Text, true
+			case p.Whole != nil && len(digits) >= shortest && strings.HasPrefix(strings.TrimPrefix(string(p.Whole.Digest), "sha256:"), digits):
+				return p.Whole, "", true
+			}
+		}
+	}
+	return nil, all.String(), name == SourceHistory
+}
+
+// Source is a text that a thread's conversation has in part only, or no more, and its
+// chunks. ErrNotFound is that there is none of that name, or that it is kept no more.
+func (c *Cache) Source(ctx context.Context, s belay.StreamID, name string) (string, *window.Index, error) {
+	v, key := c.entire(s)
+	err := v.UpTo(ctx, c.st, 0, math.MaxInt64)
+	ref, text, found := v.source(name)
+	c.put(key, v, v.size)
+	switch {
+	case err != nil:
+		return "", nil, err
+	case !found:
+		return "", nil, store.ErrNotFound
+	case ref == nil:
+		return text, c.index(belay.DigestOf([]byte(text)), text), nil
+	}
+	b, err := c.st.Get(ctx, ref.Digest)
 	if err != nil {
 		return "", nil, err
 	}
-	digits := strings.TrimPrefix(strings.ToLower(name), "sha256:")
-	for _, ref := range all {
-		if len(digits) < shortest || !strings.HasPrefix(strings.TrimPrefix(string(ref.Digest), "sha256:"), digits) {
-			continue
-		}
-		b, err := c.st.Get(ctx, ref.Digest)
-		if err != nil {
-			return "", nil, err
-		}
-		text := string(b)
-		return text, c.index(ref.Digest, text), nil
+	return string(b), c.index(ref.Digest, string(b)), nil
+}
+
+// entire takes out the conversation of a thread with all its messages, for its only
+// user, who puts it back under the key.
+func (c *Cache) entire(s belay.StreamID) (*Conversation, string) {
+	key := "entire/" + string(s)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	v, ok := c.remove(key).(*Conversation)
+	if !ok {
+		v = &Conversation{stream: s, entire: true}
+		v.forget()
 	}
-	return "", nil, store.ErrNotFound
+	return v, key
 }

@@ -31,6 +31,7 @@ type Window struct {
 	Reads    int64        // facts before it aren't needed to go on from there
 	Running  belay.TurnID // the turn that hadn't ended
 	Pins     []Pin        // of the conversation itself, oldest first
+	Cut      bool         // something of it is there in part only
 }
 
 // ReadWindow folds a thread's conversation from a boundary up to a fact, at which no
@@ -40,7 +41,7 @@ func ReadWindow(ctx context.Context, st store.Run, s belay.StreamID, from, to in
 	if err := c.UpTo(ctx, st, from, to); err != nil {
 		return nil, err
 	}
-	w := &Window{Messages: c.msgs[:c.settled()], Reads: to + 1}
+	w := &Window{Messages: c.msgs[:c.settled()], Reads: to + 1, Cut: c.Cut()}
 	if t := c.running(); t != nil {
 		w.Running = t.turn
 	}
@@ -163,15 +164,18 @@ func Write(ctx context.Context, st store.Blobs, msgs []belay.Message) (refs, ima
 	return refs, distinct(images), n, err
 }
 
-// Text is a conversation as plain text, for a model that is to summarise it.
-func Text(m belay.Message) string {
+// Text is a message as plain text, for a model that is to summarise it.
+func Text(m belay.Message) string { return plain(m, maxShown) }
+
+// plain is a message as plain text, with so many bytes of arguments and results.
+func plain(m belay.Message, most int) string {
 	var b strings.Builder
 	for _, p := range m.Parts {
 		switch {
 		case p.Call != nil:
-			fmt.Fprintf(&b, "[%s calls %s] %s\n", m.Role, p.Call.Name, event.CutText(string(p.Call.Args), maxShown))
+			fmt.Fprintf(&b, "[%s calls %s] %s\n", m.Role, p.Call.Name, event.CutText(string(p.Call.Args), most))
 		case p.Result != nil:
-			fmt.Fprintf(&b, "[result of %s] %s\n", p.Result.Name, event.CutText(p.Result.Text, maxShown))
+			fmt.Fprintf(&b, "[result of %s] %s\n", p.Result.Name, event.CutText(p.Result.Text, most))
 		case p.Image != nil || p.File != nil:
 			fmt.Fprintf(&b, "[%s sent a file]\n", m.Role)
 		case p.Text != "":
