@@ -15,7 +15,7 @@ func (s *Scrubber) JSON(b []byte) []byte { return s.Args(b, nil) }
 // key. So two calls with different values are different calls, and values can't
 // be guessed without the key. Without a key there is no digest.
 func (s *Scrubber) Args(b, key []byte) []byte {
-	if s.search.Load() == nil {
+	if s.search.Load() == nil && s.known.Load() == nil {
 		return b
 	}
 	var out []byte
@@ -41,7 +41,7 @@ func (s *Scrubber) Args(b, key []byte) []byte {
 	if out != nil {
 		b = append(out, b[from:]...)
 	}
-	if clean := s.replace(b, key); json.Valid(clean) || !json.Valid(b) {
+	if clean := s.replace(b, key, new(Taken)); json.Valid(clean) || !json.Valid(b) {
 		return clean
 	}
 	return []byte(`"[redacted]"`)

@@ -13,15 +13,15 @@ type search struct {
 	shift  [1 << 16]uint8   // by two bytes: how far the next candidate is at least
 	ending map[uint16][]int // by two bytes: texts whose window ends with them
 	first  [256][]int       // by first byte, for prefixes
-	forms  []form           // longest first
+	forms  []spelling       // longest first
 }
 
-func newSearch(forms []form) *search {
+func newSearch(forms []spelling) *search {
 	if len(forms) == 0 {
 		return nil
 	}
 	t := &search{forms: slices.Clone(forms), ending: map[uint16][]int{}, window: len(forms[0].text)}
-	slices.SortStableFunc(t.forms, func(a, b form) int { return cmp.Compare(len(b.text), len(a.text)) })
+	slices.SortStableFunc(t.forms, func(a, b spelling) int { return cmp.Compare(len(b.text), len(a.text)) })
 	for _, f := range t.forms {
 		t.window = min(t.window, len(f.text))
 	}
@@ -46,7 +46,7 @@ func pair(a, b byte) uint16 { return uint16(a)<<8 | uint16(b) }
 
 // next is the leftmost text in b at or after from, and of several there the
 // longest; nil when there is none.
-func (t *search) next(b []byte, from int) (int, *form) {
+func (t *search) next(b []byte, from int) (int, *spelling) {
 	for end := from + t.window - 1; end < len(b); {
 		p := pair(b[end-1], b[end])
 		if jump := t.shift[p]; jump > 0 {

@@ -1,18 +1,17 @@
-// Package secret takes known secret values out of what leaves the runtime: logs,
-// outputs, facts. It promises that a registered value doesn't pass, in the forms
-// in which programs usually print one: as it is, escaped for JSON, JSON inside
-// JSON, a URL or HTML, in base64, also in the middle of something longer, in
-// hexadecimal, and with each byte escaped. It does not guess: a value that isn't
-// registered passes. JSON stays JSON when its strings are scrubbed before they
-// are encoded.
+// Package secret takes secret values out of what leaves the runtime: logs,
+// outputs, facts. It promises that a registered value doesn't pass, in the
+// spellings in which programs usually print one: as it is, escaped for JSON, JSON
+// inside JSON, a URL or HTML, in base64, also in the middle of something longer, in
+// hexadecimal, and with each byte escaped. Values that nobody registered are found
+// by the forms in which vendors and programs write them: as they are, escaped for
+// a URL or JSON, with codes of a terminal in between, and in base64. JSON stays
+// JSON when its strings are scrubbed before they are encoded.
 //
-// spellings.go lists the forms.
+// spellings.go lists the spellings, known.go the forms.
 package secret
 
 import (
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/hex"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -26,21 +25,60 @@ const MinLength = 6
 // [redacted:NAME:DIGEST]. The zero value knows none. It may be used and added to from several goroutines.
 type Scrubber struct {
 	mu     sync.Mutex
-	forms  []form
+	forms  []spelling
 	search atomic.Pointer[search]
+	known  atomic.Pointer[Known] // nil: none
+	key    atomic.Pointer[[]byte]
 }
 
-// form is one spelling of a secret and what stands for it.
-type form struct{ text, mark, value string }
+// spelling is one of a registered value, and what stands for it.
+type spelling struct{ text, mark, value string }
 
 // sign is the mark with a digest of the value, where there is a key.
-func (f *form) sign(key []byte) string {
+func (f *spelling) sign(key []byte) string {
 	if len(key) == 0 {
 		return f.mark
 	}
-	m := hmac.New(sha256.New, key)
-	m.Write([]byte(f.value))
-	return strings.TrimSuffix(f.mark, "]") + ":" + hex.EncodeToString(m.Sum(nil)[:8]) + "]"
+	return strings.TrimSuffix(f.mark, "]") + ":" + digest([]byte(f.value), key) + "]"
+}
+
+// Look has the scrubber look for known forms.
+func (s *Scrubber) Look(k Known) { s.known.Store(&k) }
+
+// Sign gives the marks of values in known forms digests under a key.
+func (s *Scrubber) Sign(key []byte) { s.key.Store(&key) }
+
+// mark stands for a value in a known form.
+func (s *Scrubber) mark(form int, value []byte) string {
+	var key []byte
+	if k := s.key.Load(); k != nil {
+		key = *k
+	}
+	return (&spelling{mark: "[redacted:" + forms[form].name + "]", value: string(value)}).sign(key)
+}
+
+// registered is the name under which values that were registered are counted.
+const registered = "registered"
+
+// Taken is what was taken out of a text.
+type Taken struct {
+	Count int      // places
+	Rules []string // names of forms; registered for values that were
+}
+
+func (t *Taken) add(rule string) {
+	if t.Count++; !slices.Contains(t.Rules, rule) {
+		t.Rules = append(t.Rules, rule)
+	}
+}
+
+// Add adds what was taken out of another part of a text.
+func (t *Taken) Add(o Taken) {
+	n := t.Count + o.Count
+	for _, rule := range o.Rules {
+		t.add(rule)
+	}
+	t.Count = n
 }
 
 // Add registers a value under a name that may be shown. It reports whether the
@@ -57,11 +95,11 @@ func (s *Scrubber) Add(name, value string) bool {
 	for _, f := range s.forms {
 		known[f.text] = true
 	}
-	for _, part := range parts(value) {
+	for _, part := range linesOf(value) {
 		for _, text := range spellings(part) {
 			if len(text) >= MinLength && !known[text] {
 				known[text] = true
-				s.forms = append(s.forms, form{text, mark, part})
+				s.forms = append(s.forms, spelling{text, mark, part})
 			}
 		}
 	}
@@ -72,9 +110,9 @@ func (s *Scrubber) Add(name, value string) bool {
 // minLine is the shortest line of a value that is taken out by itself.
 const minLine = 16
 
-// parts are a value, and each of its lines that is long enough, because programs
+// linesOf are a value, and each of its lines that is long enough, because programs
 // print a key line by line and indent it. The marks of PEM hold nothing.
-func parts(value string) []string {
+func linesOf(value string) []string {
 	all := []string{value}
 	for line := range strings.Lines(value) {
 		if line = strings.TrimSpace(line); len(line) >= minLine && line != value && !strings.HasPrefix(line, "-----") {
@@ -94,10 +132,32 @@ func showable(name string) string {
 	}, name)
 }
 
-// Bytes returns b without the registered values; b itself when it has none.
-func (s *Scrubber) Bytes(b []byte) []byte { return s.replace(b, nil) }
+// Bytes returns b without secrets; b itself when it has none.
+func (s *Scrubber) Bytes(b []byte) []byte { return s.replace(b, nil, new(Taken)) }
 
-func (s *Scrubber) replace(b, key []byte) []byte {
+// Text returns a text without secrets, and what was taken out.
+func (s *Scrubber) Text(v string) (string, Taken) {
+	var t Taken
+	return string(s.replace([]byte(v), nil, &t)), t
+}
+
+// replace signs registered values with the key.
+func (s *Scrubber) replace(b, key []byte, taken *Taken) []byte {
+	b = s.unregistered(b, key, taken)
+	known := s.known.Load()
+	if known == nil {
+		return b
+	}
+	l := known.look(b, true, true)
+	if len(l.spans) == 0 {
+		return b
+	}
+	out, _ := l.without(s, b, 0, taken)
+	return out
+}
+
+// unregistered is b without registered values.
+func (s *Scrubber) unregistered(b, key []byte, taken *Taken) []byte {
 	t := s.search.Load()
 	if t == nil {
 		return b
@@ -111,24 +171,26 @@ func (s *Scrubber) replace(b, key []byte) []byte {
 	for f != nil {
 		out = append(append(out, b[from:at]...), f.sign(key)...)
 		from = at + len(f.text)
+		taken.add(registered)
 		at, f = t.next(b, from)
 	}
 	return append(out, b[from:]...)
 }
 
-// Holds reports whether a registered value is in b.
+// Holds reports whether a secret is in b.
 func (s *Scrubber) Holds(b []byte) bool {
-	t := s.search.Load()
-	if t == nil {
-		return false
+	if t := s.search.Load(); t != nil {
+		if _, f := t.next(b, 0); f != nil {
+			return true
+		}
 	}
-	_, f := t.next(b, 0)
-	return f != nil
+	known := s.known.Load()
+	return known != nil && len(known.look(b, true, true).spans) > 0
 }
 
 // String is Bytes for strings.
 func (s *Scrubber) String(v string) string { return s.text(v, nil) }
 
 func (s *Scrubber) text(v string, key []byte) string {
-	return string(s.replace([]byte(v), key))
+	return string(s.replace([]byte(v), key, new(Taken)))
 }

@@ -108,9 +108,12 @@ func (a *Program) Order(session belay.SessionID, to belay.StreamID, c belay.Comm
 }
 
 // Secrets removes secret values from everything that leaves: the environment's
-// secrets from the start, keys as they are loaded.
+// secrets and values in known forms from the start, keys as they are loaded.
 func (a *Program) Secrets() *secret.Scrubber {
-	a.hiding.Do(func() { a.hidden = secret.FromEnviron(a.Environ) })
+	a.hiding.Do(func() {
+		a.hidden = secret.FromEnviron(a.Environ)
+		a.hidden.Look(secret.Known{})
+	})
 	return a.hidden
 }
 
