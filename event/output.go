@@ -29,7 +29,7 @@ type OutputTruncated struct {
 type OutputRedacted struct {
 	fact
 	Count int        `json:"count"`                      // places
-	Rules []string   `json:"rules,omitempty"`            // ids of the rules that matched
+	Rules []string   `json:"rules,omitempty"`            // the known forms that were found; registered: a value that was registered
 	Ref   *belay.Ref `json:"ref,omitempty" output:"ref"` // what is left
 }
 

@@ -192,7 +192,7 @@ var table = []Type{
 	of[JobCancelled]("job.cancelled", "the job was stopped on request"),
 	of[OutputSpilled]("output.spilled", "a large output was kept beside the log", stable),
 	of[OutputTruncated]("output.truncated", "a large output was shown in part", stable),
-	of[OutputRedacted]("output.redacted", "something was taken out of an output"),
+	of[OutputRedacted]("output.redacted", "something was taken out of an output", stable),
 	of[OutputExpired]("output.expired", "a stored output expired", stable),
 	of[HistoryWindowLoaded]("history.window.loaded", "a reader was given a part of a history", stable),
 	of[HistoryReconstructed]("history.reconstructed", "state was made from facts again", stable),

@@ -27,6 +27,7 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/testkit/modelserver"
+	"github.com/belay-run/belay/internal/testkit/secrets"
 )
 
 // The keys that are planted: one is kept encrypted, one is in the environment.
@@ -65,9 +66,13 @@ func perByte(v, format string) string {
 	return b.String()
 }
 
-// planted is a text with both keys in every encoding.
+// planted is a text with both keys in every encoding, and with secrets that nobody
+// registered.
 func planted() string {
 	var b strings.Builder
+	for i, c := range secrets.All() {
+		fmt.Fprintf(&b, "%d. %s\n%s\n", i, c.Text, visible)
+	}
 	for _, e := range encodings {
 		fmt.Fprintf(&b, "%s: %s and %s; %s\n", e.name, e.of(plantedKey), e.of(plantedGate), visible)
 	}
@@ -85,6 +90,12 @@ func leaked() map[string]string {
 			for i := 0; i+window*min(size, 3) <= len(s); i++ {
 				out[s[i:i+window*min(size, 3)]] = e.name
 			}
+		}
+	}
+	for _, c := range secrets.All() {
+		v := strings.TrimRight(c.Value, "=\n")
+		for _, at := range []int{len(v) / 3, len(v) / 2, len(v) - 10} {
+			out[v[at:min(at+10, len(v))]] = "unregistered, " + c.Form
 		}
 	}
 	return out
@@ -166,7 +177,7 @@ var faults = map[string]func(n int, dump string) modelserver.Fault{
 // and tell whatever they were sent, with a model and tools that repeat it, and
 // looks for the keys in everything that is left and printed. What was planted
 // beside them is there, so the search can find.
-// Guarantee: X13.
+// Guarantee: X13, X22.
 func TestPlantedKeysAreFoundNowhere(t *testing.T) {
 	for _, p := range config.Protocols() {
 		t.Run(p, func(t *testing.T) {

@@ -284,8 +284,11 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
-	facts = append(append(facts, pictures...), core.Fact{IDs: a.eff.IDs, Data: p})
-	return facts, nil
+	facts = append(facts, pictures...)
+	if t := a.clean.Taken(); t.Count > 0 {
+		facts = append(facts, core.Fact{IDs: a.eff.IDs, Data: redacted(t, nil)})
+	}
+	return append(facts, core.Fact{IDs: a.eff.IDs, Data: p}), nil
 }
 
 func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (event.ModelCompleted, error) {

@@ -21,27 +21,38 @@ import (
 // runTool performs one attempt of a call.
 func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTool) []core.Fact {
 	begun := v.e.c.Now()
-	r, spec, err := v.execute(ctx, run, eff)
+	s := &sink{v: v, run: run, ids: eff.IDs, attempt: eff.Attempt}
+	r, spec, err := v.execute(ctx, s, eff)
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
 	// What is known must be kept also when the call was cancelled.
 	keep := context.WithoutCancel(ctx)
 	if err == nil {
 		var p event.ToolResult
-		if p, err = v.result(keep, eff, spec, r); err == nil {
+		var taken secret.Taken
+		if p, taken, err = v.result(keep, eff, spec, r); err == nil {
 			p.Millis = ms
-			return []core.Fact{{IDs: eff.IDs, Data: p}}
+			return s.ended(taken, p)
 		}
 	}
-	p, known := v.failure(ctx, run, eff, spec, err)
+	p, taken, known := v.failure(ctx, run, eff, spec, err)
 	if !known {
 		return nil
 	}
 	p.Millis = ms
-	return []core.Fact{{IDs: eff.IDs, Data: p}}
+	return s.ended(taken, p)
+}
+
+// ended are the facts of a call's end: what was taken out of what the model reads,
+// and the end.
+func (s *sink) ended(taken secret.Taken, end event.Payload) (facts []core.Fact) {
+	if s.cut.Add(taken); s.cut.Count > 0 {
+		facts = append(facts, core.Fact{IDs: s.ids, Data: redacted(s.cut, nil)})
+	}
+	return append(facts, core.Fact{IDs: s.ids, Data: end})
 }
 
 // execute finds the tool and runs it under its timeout.
-func (v *performer) execute(ctx context.Context, run *engine.Run, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
+func (v *performer) execute(ctx context.Context, s *sink, eff core.RunTool) (tool.Result, belay.ToolSpec, error) {
 	shared, err := v.rules(ctx, eff.Rules)
 	if err != nil {
 		return tool.Result{}, belay.ToolSpec{}, err
@@ -55,7 +66,7 @@ func (v *performer) execute(ctx context.Context, run *engine.Run, eff core.RunTo
 	if began, _ := rules.Tool(eff.Name); began.Definition != spec.Definition {
 		return tool.Result{}, began, toolChanged(eff)
 	}
-	call, err := v.newCall(ctx, run, rules, eff)
+	call, err := v.newCall(ctx, s, rules, eff)
 	if err != nil {
 		return tool.Result{}, spec, err
 	}
@@ -100,7 +111,7 @@ func toolChanged(eff core.RunTool) error {
 		WithHint("go on without it: the next turn has the new one")
 }
 
-func (v *performer) newCall(ctx context.Context, run *engine.Run, rules *thread.Rules, eff core.RunTool) (tool.Call, error) {
+func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, eff core.RunTool) (tool.Call, error) {
 	args := eff.Args
 	if eff.ArgsRef != nil {
 		var err error
@@ -112,27 +123,27 @@ func (v *performer) newCall(ctx context.Context, run *engine.Run, rules *thread.
 	if err != nil {
 		return tool.Call{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "WORKSPACE_GONE", Message: "the workspace can't be opened: " + err.Error()}}
 	}
-	s := &sink{v: v, run: run, ctx: ctx, ids: eff.IDs, attempt: eff.Attempt}
-	box, err := v.box(run, eff, rules.Workspace, s)
+	s.ctx = ctx
+	box, err := v.box(s.run, eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
 		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Sink: s}, err
 }
 
 // result is the fact of a call that ended well: what the model is shown, and
 // where the rest is.
-func (v *performer) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, error) {
+func (v *performer) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, secret.Taken, error) {
 	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output, Exit: r.Exit}
-	text := v.e.c.Secrets.String(strings.ToValidUTF8(r.Text, "\uFFFD"))
+	text, taken := v.e.c.Secrets.Text(strings.ToValidUTF8(r.Text, "\uFFFD"))
 	p.Digest = belay.DigestOf([]byte(text))
 	shown, cut, err := v.e.shown(ctx, spec, text)
 	if err != nil {
-		return p, err
+		return p, taken, err
 	}
 	if cut != nil && p.Whole == nil {
 		p.Whole = cut
 	}
 	p.Output, err = v.e.content(ctx, shown, "text/plain")
-	return p, err
+	return p, taken, err
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the
@@ -157,14 +168,14 @@ func (e *Performers) shown(ctx context.Context, spec belay.ToolSpec, text string
 
 // failure is the fact of a call that failed. known is false when the process
 // shuts down and the next one may simply run the call again.
-func (v *performer) failure(ctx context.Context, run *engine.Run, eff core.RunTool, spec belay.ToolSpec, err error) (p event.ToolFailed, known bool) {
+func (v *performer) failure(ctx context.Context, run *engine.Run, eff core.RunTool, spec belay.ToolSpec, err error) (p event.ToolFailed, taken secret.Taken, known bool) {
 	p = event.ToolFailed{Name: eff.Name, Attempt: eff.Attempt, Final: true}
 	te, isTool := errors.AsType[*tool.Error](err)
 	switch {
 	case ctx.Err() != nil && (spec.Effect == belay.Pure || spec.Effect == belay.Idempotent):
 		// Nothing was changed: an interrupted turn records it, a leaving process needn't.
 		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: eff.Name + " was cancelled"}
-		return p, !run.Leaving()
+		return p, taken, !run.Leaving()
 	case ctx.Err() != nil:
 		p.Problem = event.Problem{Class: "cancelled", Code: "CANCELLED", Message: eff.Name + " was stopped before it ended"}
 	case isTool:
@@ -174,7 +185,9 @@ func (v *performer) failure(ctx context.Context, run *engine.Run, eff core.RunTo
 	}
 	if isTool {
 		p.Files, p.Whole = te.Files, te.Output
-		text, cut, err := v.e.shown(context.WithoutCancel(ctx), spec, v.e.c.Secrets.String(strings.ToValidUTF8(te.Text, "\uFFFD")))
+		var text string
+		text, taken = v.e.c.Secrets.Text(strings.ToValidUTF8(te.Text, "\uFFFD"))
+		text, cut, err := v.e.shown(context.WithoutCancel(ctx), spec, text)
 		if err == nil {
 			if p.Whole == nil {
 				p.Whole = cut
@@ -188,7 +201,7 @@ func (v *performer) failure(ctx context.Context, run *engine.Run, eff core.RunTo
 		p.Final, p.RetryAt = false, at
 	}
 	blocked(&p)
-	return p, true
+	return p, taken, true
 }
 
 // sink is where a running call's facts and content go.
@@ -199,6 +212,7 @@ type sink struct {
 	ids     belay.IDs
 	attempt int
 	procs   int
+	cut     secret.Taken // of parts of contents
 }
 
 var _ tool.Sink = (*sink)(nil)
@@ -244,20 +258,55 @@ func (s *sink) Part(d belay.Digest, offset, n int64) ([]byte, error) {
 	return store.Part(context.WithoutCancel(s.ctx), s.v.e.c.Store, d, offset, n)
 }
 
-func (s *sink) Scrub(w io.Writer) io.WriteCloser { return s.v.e.c.Secrets.Writer(w) }
+func (s *sink) Scrub(w io.Writer) io.WriteCloser {
+	return &scrubbed{Writer: s.v.e.c.Secrets.Writer(w), sink: s}
+}
+
+// scrubbed is an output without secrets. Its end is when what was taken out is
+// recorded.
+type scrubbed struct {
+	*secret.Writer
+	sink *sink
+}
+
+func (w *scrubbed) Close() error {
+	err := w.Writer.Close()
+	w.sink.redacted(w.Taken(), nil)
+	return err
+}
+
+// redacted records what was taken out of an output.
+func (s *sink) redacted(t secret.Taken, ref *belay.Ref) {
+	if t.Count > 0 {
+		s.Fact(redacted(t, ref))
+	}
+}
+
+func redacted(t secret.Taken, ref *belay.Ref) event.OutputRedacted {
+	return event.OutputRedacted{Count: t.Count, Rules: t.Rules, Ref: ref}
+}
+
+func (s *sink) Cut(content []byte) func(from, to int) []byte {
+	return s.v.e.c.Secrets.Cut(content, &s.cut)
+}
+
+func (s *sink) Restore(text string, content []byte) (restored, unknown string) {
+	return s.v.e.c.Secrets.Restore(text, content)
+}
 
 func (s *sink) Output(media string) (tool.OutputWriter, error) {
 	w, err := s.v.e.c.Store.Writer(context.WithoutCancel(s.ctx), media)
 	if err != nil {
 		return nil, err
 	}
-	return &output{BlobWriter: w, clean: s.v.e.c.Secrets.Writer(w)}, nil
+	return &output{BlobWriter: w, clean: s.v.e.c.Secrets.Writer(w), sink: s}, nil
 }
 
 // output is a blob in the making, without the secrets of what is written.
 type output struct {
 	store.BlobWriter
 	clean *secret.Writer
+	sink  *sink
 }
 
 func (o *output) Write(p []byte) (int, error) { return o.clean.Write(p) }
@@ -266,7 +315,11 @@ func (o *output) Commit() (belay.Ref, error) {
 	if err := o.clean.Close(); err != nil {
 		return belay.Ref{}, err
 	}
-	return o.BlobWriter.Commit()
+	ref, err := o.BlobWriter.Commit()
+	if err == nil {
+		o.sink.redacted(o.clean.Taken(), &ref)
+	}
+	return ref, err
 }
 
 func (s *sink) Progress(text string) {

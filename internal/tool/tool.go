@@ -96,6 +96,12 @@ type Sink interface {
 	// Scrub is w without registered secrets, also of one that comes in pieces.
 	// Close writes what is held back; it doesn't close w.
 	Scrub(w io.Writer) io.WriteCloser
+	// Cut returns what content[from:to] is without secrets: of a part alone it may
+	// not be known that there is one. It is for the goroutine of the call.
+	Cut(content []byte) func(from, to int) []byte
+	// Restore puts the values that a content has where marks stand for them in a
+	// text. unknown is a mark that stands for none of them.
+	Restore(text string, content []byte) (restored, unknown string)
 	// Kept reads content back; an error when it isn't kept.
 	Kept(d belay.Digest) ([]byte, error)
 	// Part reads up to n bytes of kept content from an offset on; fewer at its

@@ -4,6 +4,7 @@ package exec
 
 import (
 	"fmt"
+	"io"
 	"strings"
 	"sync"
 	"time"
@@ -19,8 +20,9 @@ import (
 // terminal would show it; what is kept is kept byte for byte.
 type output struct {
 	sink    tool.Sink
-	most    int   // bytes of it that are shown
-	limit   int64 // bytes it may have; what ends the process is called then
+	clean   io.WriteCloser // in front of all that takes it
+	most    int            // bytes of it that are shown
+	limit   int64          // bytes it may have; what ends the process is called then
 	enough  func()
 	keeps   outputSink
 	live    *process.Preview // of what is shown
@@ -65,7 +67,7 @@ func newOutput(s tool.Sink, most int) *output {
 		most = head + tail
 	}
 	o := &output{sink: s, most: most, live: &process.Preview{Head: most - most/2, Tail: most / 2}, last: time.Now(), more: make(chan struct{})}
-	o.plain.Dst = o.live
+	o.plain.Dst, o.clean = o.live, s.Scrub(cleaned{o})
 	return o
 }
 
@@ -74,25 +76,42 @@ func (o *output) Write(p []byte) (int, error) {
 	if k := min(sample-len(o.start), len(p)); k > 0 {
 		o.start = append(o.start, p[:k]...)
 	}
+	o.mu.Lock()
+	o.n += int64(len(p))
+	over := o.limit > 0 && o.n > o.limit
+	o.mu.Unlock()
+	var err error
+	if over {
+		o.enough()
+	} else {
+		_, err = o.clean.Write(p)
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.last = time.Now()
+	close(o.more)
+	o.more = make(chan struct{})
+	if err == nil {
+		err = o.err
+	}
+	if err != nil && !over {
+		return 0, err
+	}
+	return len(p), nil
+}
+
+// cleaned is where an output goes without secrets.
+type cleaned struct{ *output }
+
+func (o cleaned) Write(p []byte) (int, error) {
 	o.plain.Write(p) //nolint:errcheck // a preview takes everything
 	o.progress(p)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.n += int64(len(p))
-	o.last = time.Now()
-	close(o.more)
-	o.more = make(chan struct{})
-	if o.limit > 0 && o.n > o.limit {
-		o.enough()
-		return len(p), nil
-	}
 	if o.err == nil {
 		o.err = o.keeps.take(p)
 	}
-	if o.err != nil {
-		return 0, o.err
-	}
-	return len(p), nil
+	return len(p), o.err
 }
 
 // next is closed when more comes.
@@ -138,6 +157,7 @@ func (o *output) progress(p []byte) {
 // whole, or its beginning, its end and where the whole is. It records what was
 // kept elsewhere and what isn't shown.
 func (o *output) finish() (*belay.Ref, string, error) {
+	o.clean.Close() //nolint:errcheck // what can't be kept is in err
 	o.plain.Flush() //nolint:errcheck // a preview takes everything
 	binary, media := process.Binary(o.start), "text/plain"
 	if binary {

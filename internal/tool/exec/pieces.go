@@ -5,7 +5,6 @@ package exec
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 	"unicode/utf8"
@@ -18,9 +17,8 @@ import (
 // chunkedOutput keeps an output piece by piece, each a fact, so that nothing of it is
 // lost when the runtime dies but what came after the last one.
 type chunkedOutput struct {
-	sink  tool.Sink
-	id    belay.ProcessID
-	clean io.WriteCloser // in front of wait
+	sink tool.Sink
+	id   belay.ProcessID
 
 	mu   sync.Mutex
 	done []piece
@@ -60,25 +58,13 @@ func newTrail(s tool.Sink, id belay.ProcessID) *chunkedOutput {
 }
 
 func newPieces(s tool.Sink, id belay.ProcessID) *chunkedOutput {
-	p := &chunkedOutput{sink: s, id: id, when: time.Now(), gap: firstGap}
-	p.clean = s.Scrub(waiting{p})
-	return p
-}
-
-// waiting is where scrubbed output goes; the lock is held.
-type waiting struct{ *chunkedOutput }
-
-func (w waiting) Write(b []byte) (int, error) {
-	w.wait = append(w.wait, b...)
-	return len(b), nil
+	return &chunkedOutput{sink: s, id: id, when: time.Now(), gap: firstGap}
 }
 
 func (p *chunkedOutput) take(b []byte) error {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if _, err := p.clean.Write(b); err != nil {
-		return err
-	}
+	p.wait = append(p.wait, b...)
 	switch {
 	case p.room > 0:
 		if len(p.wait) > 2*p.room { // not with each byte
@@ -156,9 +142,6 @@ func pieceOf(f event.ProcessOutput) piece {
 func (p *chunkedOutput) finish(string, bool) (*belay.Ref, string, error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if err := p.clean.Close(); err != nil {
-		return nil, "not kept", err
-	}
 	if err := p.put(); err != nil {
 		return nil, "not kept", err
 	}

@@ -135,6 +135,17 @@ func (ch *change) known() error {
 	return e
 }
 
+// restore is a text of the model with the file's own values where it has marks:
+// what a mark stands for is put back only into the file that has it.
+func (ch *change) restore(text string) (string, error) {
+	text, unknown := ch.call.Sink.Restore(text, ch.before)
+	if unknown == "" {
+		return text, nil
+	}
+	return "", tool.Failf(tool.Conflict, CodeRedacted, "%s stands for a secret that isn't in %s", unknown, show(ch.p.name)).
+		WithHint("nothing was written; a mark keeps the value that the file has, so read the file again, or let a person put the value there")
+}
+
 // apply makes the file have the content, after what was there is kept, and
 // records it.
 func (ch *change) apply(after []byte) error {

@@ -43,6 +43,12 @@ func edit(ctx context.Context, c tool.Call, in editArgs) (r tool.Result, err err
 		if ch.absent {
 			return fs.ErrNotExist
 		}
+		if in.Old, err = ch.restore(in.Old); err == nil {
+			in.New, err = ch.restore(in.New)
+		}
+		if err != nil {
+			return err
+		}
 		e, err := in.apply(ch.before)
 		if err != nil {
 			return err

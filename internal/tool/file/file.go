@@ -36,6 +36,7 @@ const (
 	CodeBeyondEnd     = "OFFSET_BEYOND_END"
 	CodeNotRead       = "NOT_READ"
 	CodeConflict      = "CONFLICT"
+	CodeRedacted      = "REDACTED_TEXT"
 	CodeNotFoundText  = "NOT_FOUND_TEXT"
 	CodeAmbiguous     = "AMBIGUOUS"
 	CodeNoChange      = "NO_CHANGE"

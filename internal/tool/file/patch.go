@@ -45,6 +45,9 @@ func runPatch(ctx context.Context, c tool.Call, in patchArgs) (r tool.Result, er
 		if err := s.openAll(p.Names()); err != nil {
 			return err
 		}
+		if err := p.Rewrite(s.restore); err != nil {
+			return err
+		}
 		a, err := p.Apply(s.tree)
 		if err != nil {
 			return unfit(err)
@@ -178,6 +181,15 @@ func (s *patchSet) distinct(names []string) error {
 		}
 	}
 	return nil
+}
+
+// restore puts back what marks in the patch of a file stand for.
+func (s *patchSet) restore(f *patch.File, text string) (string, error) {
+	name := f.Old
+	if name == "" {
+		name = f.New
+	}
+	return s.open[name].restore(text)
 }
 
 // tree is the files as they are.

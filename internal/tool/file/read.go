@@ -14,6 +14,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -76,6 +77,10 @@ func (p *place) read(ctx context.Context, c tool.Call, in readArgs) (tool.Result
 
 func (p *place) result(c tool.Call, w *window) (tool.Result, error) {
 	r := tool.Result{Text: string(w.out)}
+	if !w.whole() { // a secret may begin before it, or end after it
+		around := slices.Concat(w.before, w.out, w.after)
+		r.Text = string(c.Sink.Cut(around)(len(w.before), len(w.before)+len(w.out)))
+	}
 	if w.whole() {
 		if _, err := keep(c, w.out); err != nil {
 			return tool.Result{}, err
@@ -111,6 +116,8 @@ type window struct {
 	room         int       // bytes that may be shown
 	hash         hash.Hash // of all of it; nil when it is too large
 
+	before, after []byte // what is around out, to know a secret that is cut
+
 	out   []byte
 	shown int   // last line that is in out to its end
 	cut   int   // line of which only a part is in out
@@ -125,6 +132,7 @@ type window struct {
 const (
 	scanBytes   = 64 << 10 // are read at once, or what the file has
 	binaryBytes = 8000     // are looked through before anything is shown
+	edgeBytes   = 16 << 10 // are kept of what is around the lines that are shown
 )
 
 func (w *window) scan(ctx context.Context, f io.Reader, p *place) error {
@@ -139,7 +147,7 @@ func (w *window) scan(ctx context.Context, f io.Reader, p *place) error {
 	if head, _ := in.Peek(int(min(room, binaryBytes))); bytes.IndexByte(head, 0) >= 0 { // an error comes again
 		return p.binary(head)
 	}
-	for !w.ended && (w.hash != nil || !w.full && (w.limit == 0 || w.line < w.first+w.limit-1)) {
+	for !w.ended && (w.hash != nil || len(w.after) < edgeBytes) {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
@@ -170,8 +178,16 @@ func (w *window) wants(line int) bool {
 // take adds a piece of the next line if it is wanted, and counts lines.
 func (w *window) take(seg []byte, newline bool) {
 	w.total += int64(len(seg))
-	if !w.full && w.wants(w.line+1) {
+	switch {
+	case !w.full && w.wants(w.line+1):
 		w.add(seg, newline)
+	case w.line+1 < w.first:
+		w.before = append(w.before, seg...)
+		if len(w.before) > 4*edgeBytes {
+			w.before = append(w.before[:0], w.before[len(w.before)-edgeBytes:]...)
+		}
+	case len(w.after) < edgeBytes:
+		w.after = append(w.after, seg...)
 	}
 	if w.tail = !newline; newline {
 		w.line++
@@ -190,14 +206,17 @@ func (w *window) add(seg []byte, newline bool) {
 	}
 	w.full = true
 	if w.start > 0 {
+		w.after = slices.Concat(w.out[w.start:], seg)
 		w.out = w.out[:w.start] // whole lines only
 		return
 	}
 	w.cut = w.line + 1
-	w.out = append(w.out, seg[:room]...)
+	all := append(w.out, seg...)
+	w.out = all[:len(w.out)+room]
 	for i := 0; i < utf8.UTFMax && !utf8.Valid(w.out); i++ {
 		w.out = w.out[:len(w.out)-1]
 	}
+	w.after = slices.Clone(all[len(w.out):])
 }
 
 // lines is the number of lines when the file was read to its end.

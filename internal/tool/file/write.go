@@ -34,6 +34,9 @@ func write(ctx context.Context, c tool.Call, in writeArgs) (r tool.Result, err e
 		if err != nil {
 			return err
 		}
+		if in.Content, err = ch.restore(in.Content); err != nil {
+			return err
+		}
 		after := []byte(in.Content)
 		r = ch.written(after)
 		if !ch.absent && bytes.Equal(ch.before, after) {

@@ -98,6 +98,36 @@ func (p *Patch) Names() []string {
 	return slices.Compact(names)
 }
 
+// Rewrite replaces the texts of a patch's lines. A text of several lines becomes as
+// many lines of its kind.
+func (p *Patch) Rewrite(text func(f *File, text string) (string, error)) error {
+	for i := range p.Files {
+		f := &p.Files[i]
+		for j := range f.Hunks {
+			h := &f.Hunks[j]
+			for k, a := range h.Anchors {
+				var err error
+				if h.Anchors[k], err = text(f, a); err != nil {
+					return err
+				}
+			}
+			body := make([]Line, 0, len(h.Body))
+			for _, l := range h.Body {
+				all, err := text(f, l.Text)
+				if err != nil {
+					return err
+				}
+				for each := range strings.SplitSeq(all, "\n") {
+					l.Text = each
+					body = append(body, l)
+				}
+			}
+			h.Body = body
+		}
+	}
+	return nil
+}
+
 // Problem is why a patch can't be read or applied, at one place.
 type Problem struct {
 	Code    string

@@ -60,6 +60,7 @@ func grep(ctx context.Context, c tool.Call, in grepArgs) (r tool.Result, err err
 	p.walk.Enter = func(dir string) bool { return wanted.below(p.under(dir)) }
 	g := &gathered{order: o, limit: in.Limit}
 	asked := protected.Secret(p.start) != "" // the gate asks about a name, not about what lies in a folder
+	o.cut = c.Sink.Cut
 	s := newScanner(o)
 	report, err := fswalk.Walk(ctx, c.Root, p.start, p.walk, func(e fswalk.Entry) error {
 		if !e.Type.IsRegular() || e.Path != p.start && !wanted.match(p.under(e.Path)) {

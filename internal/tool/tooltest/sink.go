@@ -25,6 +25,8 @@ type Sink struct {
 	OnFact func(event.Payload)
 	// Refuse, if set, is the error of everything that stores content.
 	Refuse error
+	// Secrets maps marks to what they stand for wherever it is.
+	Secrets map[string]string
 
 	mu       sync.Mutex
 	facts    []event.Payload
@@ -77,6 +79,25 @@ func (s *Sink) Scrub(w io.Writer) io.WriteCloser { return open{w} }
 type open struct{ io.Writer }
 
 func (open) Close() error { return nil }
+
+// Cut knows no secrets.
+func (s *Sink) Cut(content []byte) func(from, to int) []byte {
+	return func(from, to int) []byte { return content[from:to] }
+}
+
+// Restore puts the values of Secrets that a content has where their marks stand.
+func (s *Sink) Restore(text string, content []byte) (restored, unknown string) {
+	for mark, value := range s.Secrets {
+		if !strings.Contains(text, mark) {
+			continue
+		}
+		if !bytes.Contains(content, []byte(value)) {
+			return text, mark
+		}
+		text = strings.ReplaceAll(text, mark, value)
+	}
+	return text, ""
+}
 
 // Kept reads content back.
 func (s *Sink) Kept(d belay.Digest) ([]byte, error) {
