@@ -49,6 +49,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"policy", "Look at what decides whether a call may run.", func() any { return new(permission.PolicyCmd) }, ""},
 		{"config", "Show the settings and where they come from.", func() any { return new(machine.ConfigCmd) }, ""},
 		{"secret", "Keep keys in an encrypted file, list and forget them.", func() any { return new(machine.SecretCmd) }, ""},
+		{"redact", "Copy a text without the secrets in it, or say what is found.", func() any { return new(machine.RedactCmd) }, ""},
 		{"templates", "List, show and fill templates for prompts.", func() any { return new(work.TemplatesCmd) }, ""},
 		{"why", "Say from the facts why something happened.", func() any { return new(sessions.WhyCmd) }, ""},
 		{"export", "Write a session into a file: everything, its messages, or the standard's forms.", func() any { return new(sessions.ExportCmd) }, "exportSession"},

@@ -30,6 +30,7 @@ var aboutThisMachine = map[string]string{
 	"policy import":    "it converts files of this machine",
 	"policy lint":      "it checks files of this machine",
 	"policy test":      "it checks files of this machine",
+	"redact":           "it is about a text",
 	"secret list":      "keys stay on this machine",
 	"secret rm":        "keys stay on this machine",
 	"secret set":       "keys stay on this machine",

@@ -61,7 +61,7 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 		}
 		files = append(files, f)
 	}
-	return files, nil
+	return files, in.redact(files)
 }
 
 // parseFile reads what a configuration file says.
@@ -233,6 +233,9 @@ func (l *Layers) file(f file) {
 	}
 	if f.inside && len(f.Quotas) > 0 {
 		l.ignored = append(l.ignored, Ignored{Where: f.Quotas[0].Where, What: "quotas", Why: "only the user's file and the machine's have quotas"})
+	}
+	if f.inside && f.Redact.Where != "" {
+		l.ignored = append(l.ignored, Ignored{Where: f.Redact.Where, What: "redact", Why: "only the user's file and the machine's say what isn't redacted"})
 	}
 	for _, p := range f.Providers {
 		if !f.counts {

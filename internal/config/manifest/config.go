@@ -34,6 +34,14 @@ type File struct {
 	Settings  []Setting
 	Providers []Provider
 	Quotas    []Quota
+	Redact    Redact
+}
+
+// Redact says what of the known forms of secrets isn't taken out of texts.
+type Redact struct {
+	Off   []string `yaml:"off"`  // forms that aren't looked for
+	Keep  []string `yaml:"keep"` // expressions: values that match stay
+	Where string   `yaml:"-"`    // file:line:column
 }
 
 // Quota limits what a tenant or a user may use in a window of time.
@@ -49,6 +57,9 @@ type Quota struct {
 
 // quotasName is the name of the list of quotas.
 const quotasName = "quotas"
+
+// redactName is the name of what isn't taken out of texts.
+const redactName = "redact"
 
 // ReadConfig reads a configuration file. Name is the file's name in errors,
 // which are belay.Errors with CodeBadConfig and repeat no value that may be a
@@ -81,12 +92,18 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 				return File{}, err
 			}
 			continue
+		case s.Name == redactName:
+			f.Redact.Where = s.Where
+			if err := t.Decode(v.Value, &f.Redact); err != nil {
+				return File{}, err
+			}
+			continue
 		case slices.Contains(k.Lists, s.Name):
 			err = t.Decode(v.Value, &s.List)
 		case slices.Contains(k.Names, s.Name):
 			s.Value, err = scalar(t, v.Value)
 		default:
-			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName, quotasName), ", "))
+			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName, quotasName, redactName), ", "))
 		}
 		if err != nil {
 			return File{}, err
