@@ -76,6 +76,10 @@ mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks s
 loops: ## crash loops, interleavings and damage at their full size, which the race detector makes smaller
 	$(TEST) -count=1 -timeout 60m ./internal/engine ./internal/app/read ./internal/store/sqlite $(SUM)
 
+day: ## an agent that reads a million tokens in a small context, and a crash at every point of shortening a conversation
+	BELAY_DAY=full $(TEST) -count=1 -timeout 30m -run Day ./script/aimock $(SUM)
+	BELAY_CRASH=full $(TEST) -count=1 -timeout 30m -run Shortened ./internal/engine $(SUM)
+
 kill: ## a real process, really killed at every point
 	BELAY_KILL=full $(TEST) -count=1 -timeout 30m -run Kill ./script/kill $(SUM)
 
@@ -105,7 +109,7 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
 	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/policy/shell $(SUM)
 
-full: race loops shellfuzz boundary hostile killserver kill faults mutants ## every long check, whole; some hours
+full: race loops shellfuzz boundary hostile killserver kill day faults mutants ## every long check, whole; some hours
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \

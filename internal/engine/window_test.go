@@ -39,6 +39,7 @@ import (
 // requests that are larger than its context, as vendors do.
 type reader struct {
 	context, looks int
+	refusal        *modelserver.Refusal // nil: the protocol's own
 
 	mu       sync.Mutex
 	looked   int
@@ -56,7 +57,9 @@ func (r *reader) answer(a modelserver.Asked) modelserver.Scene {
 		size += tokens.Rough(text)
 	}
 	if size > r.context {
-		r.refused++
+		if r.refused++; r.refusal != nil {
+			return r.refusal.Scene()
+		}
 		return modelserver.Scene{Fault: modelserver.Fault{Status: 400, Class: "overflow"}}
 	}
 	if last := a.Texts[len(a.Texts)-1]; strings.Contains(last, "about to be shortened") || strings.Contains(a.System, "You summarise") {
@@ -472,6 +475,26 @@ func TestAWindowIsLearnedFromRefusals(t *testing.T) {
 	log := b.log()
 	if len(find[event.TurnCompleted](log)) != 1 || far.refused == 0 || far.refused > 3 {
 		t.Errorf("%d requests were refused; the turn: %+v; failed: %+v", far.refused, find[event.TurnFailed](log), find[event.ContextCompactionFailed](log))
+	}
+}
+
+// TestEveryRefusalForLengthShortensTheConversation: in all words in which servers are
+// known to refuse.
+func TestEveryRefusalForLengthShortensTheConversation(t *testing.T) {
+	for _, refusal := range modelserver.Refusals() {
+		t.Run(refusal.Name, func(t *testing.T) {
+			far := &reader{context: 20_000, looks: 25, refusal: &refusal}
+			b := windowed(t, "openai-chat", far, false, nil)
+			b.submit(1, "Look at all of it.")
+			if err := b.e.Session(t.Context(), sess, nil); err != nil {
+				t.Fatal(err)
+			}
+			log := b.log()
+			started := find[event.ContextCompactionStarted](log)
+			if len(find[event.TurnCompleted](log)) != 1 || far.refused == 0 || len(started) == 0 || started[0].Trigger != "overflow" {
+				t.Errorf("%d requests were refused; the turn: %+v; compactions: %+v", far.refused, find[event.TurnFailed](log), started)
+			}
+		})
 	}
 }
 

@@ -37,7 +37,11 @@ func installed(t *testing.T) string {
 
 // mock starts a server and returns its address.
 func mock(t *testing.T, main string) string {
-	cmd := exec.Command("node", main, "--port", "0", "--fixtures", "fixtures.json", "--strict", "--validate-on-load")
+	return listening(t, exec.Command("node", main, "--port", "0", "--fixtures", "fixtures.json", "--strict", "--validate-on-load"))
+}
+
+// listening starts a server that says where it listens, and returns the address.
+func listening(t *testing.T, cmd *exec.Cmd) string {
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		t.Fatal(err)

@@ -223,8 +223,11 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	}
 	all := d.Counts.All
 	room := usable(to)
-	if room <= 0 { // not known: half of what there is
+	switch {
+	case room <= 0: // not known: half of what there is
 		room = max(all/2, 8_000)
+	case trigger == triggerOverflow && all > 0: // which was more than there is room for, whatever was said
+		room = min(room, max(all*3/4, 8_000))
 	}
 	c := event.ContextCompactionStarted{Trigger: trigger, Strategy: string(how), From: d.from(), To: d.Seq, Tokens: all, Rules: d.rulesRef(),
 		Target: room * prunedTarget / 100, Keep: min(newestKept, room/4), Pins: room * pinnedPart / 100}

@@ -61,8 +61,13 @@ type contextSize struct {
 // maxContextSizes bounds the models whose context is remembered.
 const maxContextSizes = 16
 
-// learnContext folds the context that a refusal names.
-func (c *counts) learnContext(of event.Route, tokens int64) {
+// learnContext folds the context that a refusal names, as the counts have it: where a
+// request was refused that was estimated to be shorter, they are too low.
+func (c *counts) learnContext(st *Step, limit int64) {
+	of, tokens := st.Asked, limit
+	if st.Tokens > 0 {
+		tokens = min(limit, max(st.Tokens, limit/2))
+	}
 	if tokens > 0 {
 		c.Learned = slices.DeleteFunc(c.Learned, func(s contextSize) bool { return s.Route == of })
 		c.Learned = keep(append(c.Learned, contextSize{of, tokens}), maxContextSizes)
@@ -94,7 +99,7 @@ func (c *counts) contextOf(m core.Candidate) int64 {
 const leastCut = 512
 
 // cut is which reports mean that the server left out a part of the request: those of
-// less than half of what was counted, but not of much less than it read before, as
+// less than half of the estimate, but not of much less than it read before, as
 // some report only what is new to them. A server is told so once.
 func (d *decision) cut() core.Cut {
 	to, c := d.to(), &d.Counts
@@ -105,7 +110,7 @@ func (d *decision) cut() core.Cut {
 	if c.Asked == to.Route {
 		least = max(least, c.Most/4*3)
 	}
-	return core.Cut{From: least, Below: scaled(c.All+d.rules.Tokens, cmp.Or(to.Factor, 1)) / 2}
+	return core.Cut{From: least, Below: d.Turn.Step.Tokens / 2}
 }
 
 // total is All; 0 if it isn't known.
@@ -164,7 +169,7 @@ func (s *State) count(e event.Envelope) {
 		}
 	case event.ModelFailed:
 		if s.step() != nil {
-			c.learnContext(s.Turn.Step.Asked, p.Limit)
+			c.learnContext(s.Turn.Step, p.Limit)
 		}
 	case event.ModelCompleted:
 		if st := s.step(); st != nil && st.Tokens > 0 && st.From >= s.from() { // a report about a longer window says nothing of this one
