@@ -18,12 +18,12 @@ const (
 )
 
 // askQuota asks the quotas for a slice. What can't be given is refused: until others
-// return theirs, if they have any, else for the window.
+// return theirs, if the session may wait for them, else for the window.
 func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact {
 	now := v.e.c.Now()
 	fact := event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now.Add(min(quotaPause<<min(eff.Try, 10), longQuotaPause))}
-	windows := windowsOf(eff.Quotas, now)
-	s, facts, err := v.decideQuota(ctx, belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windows})
+	c := belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windowsOf(eff.Quotas, now)}
+	s, facts, err := v.decideQuota(ctx, c)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil
@@ -39,15 +39,11 @@ func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact
 		}
 	}
 	if err == nil && fact.Op == event.LimitRefused {
-		for i, l := range s.Left(eff.User, windows) {
-			if l.Warn || l.Left >= *eff.Least.Of(l.Kind) {
-				continue
-			}
-			fact.Windows = windows[i : i+1]
-			if lent := s.Lent(windows[i], eff.User); l.Left+lent < *eff.Least.Of(l.Kind) || lent == 0 {
+		if short, wait := s.Short(c); short != nil {
+			fact.Windows = []belay.QuotaWindow{*short}
+			if !wait {
 				fact.Until = time.Time{}
 			}
-			break
 		}
 	}
 	return []core.Fact{{IDs: eff.IDs, Data: fact}}

@@ -55,7 +55,7 @@ func New(stream belay.StreamID) *Decider { return &Decider{State{Stream: stream}
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
 
-// Handle answers a command. What can't be given gives no facts: Left says why.
+// Handle answers a command. What can't be given gives no facts: Short says why.
 func (d *Decider) Handle(o belay.Order, _ time.Time) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	switch c := o.Command.(type) {
@@ -111,13 +111,40 @@ func (s *State) Left(user string, windows []belay.QuotaWindow) []belay.QuotaLeft
 }
 
 // Lent is what sessions have of a quota and may give back.
-func (s *State) Lent(w belay.QuotaWindow, user string) (n int64) {
+func (s *State) Lent(w belay.QuotaWindow, user string) int64 { return s.lentAfter(-1, w, user) }
+
+// lentAfter is what of a quota is lent to sessions whose first slice comes after the
+// n-th one.
+func (s *State) lentAfter(n int, w belay.QuotaWindow, user string) (sum int64) {
 	for _, g := range s.Grants {
-		if w.Of != "user" || g.User == user {
-			n += *g.Amount.Of(w.Kind)
+		if (w.Of != "user" || g.User == user) && s.first(g.To) > n {
+			sum += *g.Amount.Of(w.Kind)
 		}
 	}
-	return n
+	return sum
+}
+
+// first is where a session's first slice is among all; -1: it has none.
+func (s *State) first(session belay.SessionID) int {
+	return slices.IndexFunc(s.Grants, func(g grant.Grant[belay.SessionID]) bool { return g.To == session })
+}
+
+// Short is the quota that doesn't have what a session asks for, and whether the
+// session should wait for what others return. A session keeps its slices while it
+// waits, so it waits only for sessions that got their first slice later than it did:
+// no sessions wait for each other.
+func (s *State) Short(c belay.AskQuota) (short *belay.QuotaWindow, wait bool) {
+	for i, l := range s.Left(c.User, c.Windows) {
+		least := *c.Least.Of(l.Kind)
+		if l.Warn || l.Left >= least {
+			continue
+		}
+		short, wait = &c.Windows[i], l.Left+s.lentAfter(s.first(c.Session), l.QuotaWindow, c.User) >= least
+		if !wait {
+			break
+		}
+	}
+	return short, wait
 }
 
 // Close are the commands that end the slices of a session that can't return them any

@@ -1,6 +1,7 @@
 package quota
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -166,4 +167,110 @@ func TestQuotasLendSlices(t *testing.T) {
 		t.Errorf("after a deletion there are %+v left", l)
 	}
 	coretest.FromEveryCut(t, func() core.Decider { return New(Stream) }, log)
+}
+
+// borrower is a session that asks for one slice after the other, keeps them until it
+// has all, or is told that there are no more, and then returns them.
+type borrower struct {
+	id      belay.SessionID
+	user    string
+	needs   []belay.Amounts // still to be asked for
+	has     belay.Amounts
+	slices  []string
+	waiting bool
+	over    bool
+}
+
+// TestSessionsDontWaitForEachOther: however the steps of sessions follow one another,
+// all come to an end, and never more than a quota is lent and spent.
+// Guarantee: E71.
+func TestSessionsDontWaitForEachOther(t *testing.T) {
+	windows := []belay.QuotaWindow{
+		{Quota: belay.Quota{Of: "tenant", Kind: belay.BudgetCost, Limit: 100, Per: "day"}},
+		{Quota: belay.Quota{Of: "user", Kind: belay.BudgetTokens, Limit: 60, Per: "day"}},
+	}
+	users := []string{"ann", "bob"}
+	rapid.Check(t, func(t *rapid.T) {
+		d := New(Stream)
+		do := func(c belay.Command) {
+			facts, _, err := d.Handle(belay.Order{Command: c}, time.Time{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range facts {
+				d.Apply(event.Envelope{Stream: Stream, Seq: d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+			}
+		}
+		amount := func(of string) belay.Amounts {
+			return belay.Amounts{MicroUSD: rapid.Int64Range(0, 70).Draw(t, of+" cost"), Tokens: rapid.Int64Range(0, 50).Draw(t, of+" tokens")}
+		}
+		all := make([]*borrower, rapid.IntRange(2, 6).Draw(t, "sessions"))
+		for i := range all {
+			all[i] = &borrower{id: belay.SessionID(rune('a' + i)), user: users[i%2], needs: make([]belay.Amounts, rapid.IntRange(1, 4).Draw(t, "needs"))}
+			for n := range all[i].needs {
+				all[i].needs[n] = amount("need")
+			}
+		}
+		step := func(b *borrower) {
+			if b.waiting = false; len(b.needs) > 0 {
+				ask := belay.AskQuota{Session: b.id, User: b.user, ID: string(rune('0' + len(b.needs))), Least: b.needs[0], Most: b.needs[0].Add(amount("more")), Windows: windows}
+				do(ask)
+				if g := d.s.Grants.Find(b.id, ask.ID); g != nil {
+					b.has, b.slices, b.needs = b.has.Add(g.Amount), append(b.slices, ask.ID), b.needs[1:]
+					return
+				}
+				short, wait := d.s.Short(ask)
+				if short == nil {
+					t.Fatalf("%+v is refused for no quota", ask)
+				}
+				if b.waiting = wait; !wait {
+					b.needs = nil
+				}
+				return
+			}
+			part := rapid.Int64Range(0, 3).Draw(t, "spent")
+			spent := belay.Amounts{MicroUSD: b.has.MicroUSD * part / 3, Tokens: b.has.Tokens * part / 3}
+			do(belay.ReturnQuota{Session: b.id, User: b.user, Return: belay.BudgetReturn{Closed: b.slices, Spent: spent, Back: b.has.Sub(spent)}, Windows: windows})
+			b.over = true
+		}
+		for {
+			var open, awake []*borrower
+			for _, b := range all {
+				if !b.over {
+					open = append(open, b)
+				}
+				if !b.over && !b.waiting {
+					awake = append(awake, b)
+				}
+			}
+			if len(open) == 0 {
+				break
+			}
+			if len(awake) > 0 {
+				step(rapid.SampledFrom(awake).Draw(t, "next"))
+				if rapid.Bool().Draw(t, "all ask again") {
+					for _, b := range all {
+						b.waiting = false
+					}
+				}
+			} else { // as at the end of their pauses
+				for _, b := range open {
+					step(b)
+				}
+				if !slices.ContainsFunc(open, func(b *borrower) bool { return !b.waiting }) {
+					t.Fatalf("%d sessions wait for each other: %+v", len(open), d.s.Grants)
+				}
+			}
+			for _, user := range users {
+				for _, l := range d.s.Left(user, windows) {
+					if l.Left < 0 {
+						t.Fatalf("%d more than %+v is lent and spent", -l.Left, l.Quota)
+					}
+				}
+			}
+		}
+		if len(d.s.Grants) > 0 {
+			t.Errorf("at the end there are %+v", d.s.Grants)
+		}
+	})
 }
