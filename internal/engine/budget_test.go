@@ -4,14 +4,12 @@ import (
 	"context"
 	"fmt"
 	"net/http/httptest"
-	"sync"
 	"sync/atomic"
 	"testing"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
-	"github.com/belay-run/belay/internal/core/quota"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
@@ -87,82 +85,5 @@ func TestManyThreadsSpendOneBudget(t *testing.T) {
 				t.Errorf("the session says %+v", l)
 			}
 		})
-	}
-}
-
-// TestManySessionsSpendOneQuota: 200 sessions in four processes, and a dollar a day
-// for all.
-// Guarantee: E71.
-func TestManySessionsSpendOneQuota(t *testing.T) {
-	const sessions, processes, answer, cent = 200, 4, 4096, 10_000
-	var served atomic.Int64
-	server := httptest.NewServer(modelserver.New(func(modelserver.Asked) modelserver.Scene {
-		served.Add(1)
-		return modelserver.Scene{Scene: modeltest.Scene{Text: "done", Usage: &belay.Usage{Input: 10, Output: answer}, Stop: "stop"}}
-	}))
-	defer server.Close()
-	far := overHTTP(t, server)
-	b := newBench(t, "steps:\n"+done, func(s *belay.Settings) { s.Completion = belay.CompletionConversational })
-	b.changeRules(func(r *thread.Rules) {
-		r.Tokens = 100
-		r.Routes = []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "far", Model: "m"}}, Prices: &price.List{Rates: price.Rates{Output: cent * 1_000_000 / answer}}}}
-	})
-	quotas := []belay.Quota{{Of: "tenant", Kind: belay.BudgetCost, Limit: 100 * cent, Per: "day"}}
-	rules, err := b.h.Get(t.Context(), b.ref.Digest)
-	if err != nil {
-		t.Fatal(err)
-	}
-	var all sync.WaitGroup
-	for p := range processes {
-		other, h := b.second(fmt.Sprint("process-", p), func(c *config) {
-			c.Provider = func(context.Context, string, belay.Settings) (model.Provider, error) { return far, nil }
-		})
-		if _, err := h.Put(t.Context(), rules, ""); err != nil { // it becomes durable with this process's first facts
-			t.Fatal(err)
-		}
-		for n := range sessions / processes {
-			id := belay.SessionID(fmt.Sprintf("sess_%d_%d", p, n))
-			for i, c := range []belay.Command{
-				belay.CreateSession{Workspace: "/ws", Settings: b.settings},
-				belay.SubmitWork{Thread: belay.ThreadID("thr_" + id), Task: belay.TaskID("task_" + id), Turn: belay.TurnID("turn_" + id), Text: belay.Content{Text: "go", Tokens: 2}, Rules: b.ref, Quotas: quotas},
-			} {
-				if err := h.Enqueue(t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprintf("cmd_%s_%d", id, i)), Principal: "user:ann", Session: id, Stream: id.Stream(), Command: c}); err != nil {
-					t.Fatal(err)
-				}
-			}
-			all.Go(func() {
-				if err := other.Session(t.Context(), id, nil); err != nil {
-					t.Error(err)
-				}
-			})
-		}
-	}
-	all.Wait()
-	spent, ends, low, blocked := served.Load()*cent, map[string]int{}, 0, 0
-	for r, err := range b.h.Scan(t.Context(), 0) {
-		if err != nil {
-			t.Fatal(err)
-		}
-		switch p := r.Event.Data.(type) {
-		case event.TurnCompleted:
-			ends["completed"]++
-		case event.TurnFailed:
-			ends[string(p.Outcome)]++
-		case event.QuotaLow:
-			low++
-		case event.QuotaBlocked:
-			blocked++
-		}
-	}
-	t.Logf("%d requests were served; turns: %v; low %d, blocked %d", served.Load(), ends, low, blocked)
-	if spent > 100*cent || spent < 90*cent || ends["completed"] != int(served.Load()) || ends["completed"]+ends["budget"] != sessions || low != 1 || blocked != ends["budget"] {
-		t.Errorf("%d millionths were spent; turns: %v; low %d, blocked %d", spent, ends, low, blocked)
-	}
-	d, _, _, err := engine.Load(t.Context(), b.h, quota.Stream)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if s := d.(*quota.Decider).State(); len(s.Grants) > 0 || len(s.Windows) != 1 || s.Windows[0].Spent < spent {
-		t.Errorf("the quotas say %+v", s)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -67,7 +68,10 @@ func (s *serving) keepUp(ready chan<- struct{}, kills ...int) error {
 	var died time.Time
 	var once sync.Once
 	for i := 0; ; i++ {
-		env := []string{"BELAY_SCRIPT=" + s.script, countIn + "=" + filepath.Join(s.dir, "points")}
+		env := []string{countIn + "=" + filepath.Join(s.dir, "points")}
+		if s.script != "" {
+			env = append(env, "BELAY_SCRIPT="+s.script)
+		}
 		if i < len(kills) {
 			env = append(env, killAt+"="+strconv.Itoa(kills[i]))
 		}
@@ -82,8 +86,8 @@ func (s *serving) keepUp(ready chan<- struct{}, kills ...int) error {
 		}
 		var said struct{ URL, Token string }
 		if line, err := bufio.NewReader(out).ReadBytes('\n'); err == nil { // else it died before it came up
-			if err := json.Unmarshal(line, &said); err != nil {
-				return err
+			if err := json.Unmarshal(line, &said); err != nil || said.URL == "" {
+				return errors.Join(err, fmt.Errorf("it says %s", line), cmd.Wait())
 			}
 			s.up(cmd.Process, said.URL, said.Token, died)
 			once.Do(func() { close(ready) })
