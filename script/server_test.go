@@ -3,8 +3,10 @@ package script
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"strconv"
 	"strings"
 	"sync/atomic"
 
@@ -14,26 +16,33 @@ import (
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/testkit/modelserver"
 )
 
 // chatserver plays a script over Chat Completions: chatserver NAME FILE puts the
-// base URL into the variable NAME. The key it wants is sk-tester.
+// base URL into the variable NAME. The key it wants is sk-tester. With a third argument
+// it reads so many tokens, reports how many a request has, and refuses what has more.
 func chatserver(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 2 {
-		ts.Fatalf("usage: chatserver NAME FILE")
+	if neg || len(args) < 2 || len(args) > 3 {
+		ts.Fatalf("usage: chatserver NAME FILE [TOKENS]")
 	}
 	script, err := scripted.Load(ts.MkAbs(args[1]))
 	ts.Check(err)
 	s := &server{p: scripted.New(script)}
+	if len(args) > 2 {
+		s.context, err = strconv.Atoi(args[2])
+		ts.Check(err)
+	}
 	srv := httptest.NewServer(s)
 	ts.Defer(srv.Close)
 	ts.Setenv(args[0], srv.URL+"/v1")
 }
 
 type server struct {
-	p      *scripted.Provider
-	failed atomic.Int32 // requests in a row that failed
+	p       *scripted.Provider
+	context int          // tokens that it reads; 0: it doesn't count
+	failed  atomic.Int32 // requests in a row that failed
 }
 
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
@@ -53,8 +62,21 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			} `json:"tool_calls"`
 		} `json:"messages"`
 	}
-	if err := json.NewDecoder(r.Body).Decode(&in); err != nil {
+	body, err := io.ReadAll(r.Body)
+	if err == nil {
+		err = json.Unmarshal(body, &in)
+	}
+	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
+		return
+	}
+	size := 11
+	if s.context > 0 {
+		size = tokens.Rough(string(body))
+	}
+	if s.context > 0 && size > s.context {
+		w.WriteHeader(http.StatusBadRequest)
+		fmt.Fprintf(w, `{"error":{"message":"This model's maximum context length is %d tokens. However, your messages resulted in %d tokens.","code":"context_length_exceeded"}}`, s.context, size)
 		return
 	}
 	req := model.Request{Attempt: int(s.failed.Load()) + 1}
@@ -71,10 +93,10 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		req.Messages = append(req.Messages, x)
 	}
-	s.play(w, r, req)
+	s.play(w, r, req, size)
 }
 
-func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request) {
+func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request, size int) {
 	say := func(v any) {
 		b, _ := json.Marshal(v)
 		w.Header().Set("Content-Type", "text/event-stream")
@@ -98,7 +120,7 @@ func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request)
 			say(m{"choices": []m{{"delta": m{"tool_calls": []m{{"index": n, "id": c.Call.ID, "function": m{"name": c.Call.Name, "arguments": c.Call.Args}}}}}}})
 			n++
 		case c.Stop != "":
-			say(m{"choices": []m{{"delta": m{}, "finish_reason": c.Stop}}, "usage": m{"prompt_tokens": 11, "completion_tokens": 3}})
+			say(m{"choices": []m{{"delta": m{}, "finish_reason": c.Stop}}, "usage": m{"prompt_tokens": size, "completion_tokens": 3}})
 		}
 	}
 }

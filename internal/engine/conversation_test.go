@@ -39,7 +39,7 @@ steps:
 			if !ok {
 				continue
 			}
-			msgs, err := history.Messages(t.Context(), b.h, thr.Stream(), p.To)
+			msgs, err := history.Messages(t.Context(), b.h, thr.Stream(), p.From, p.To)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -103,7 +103,7 @@ func (b *bench) fork(n int, of belay.ThreadID, turn string) belay.ThreadID {
 // said is a thread's conversation as a model sees it now.
 func (b *bench) said(id belay.ThreadID) []belay.Message {
 	b.t.Helper()
-	msgs, err := history.Messages(b.t.Context(), b.h, id.Stream(), math.MaxInt64)
+	msgs, err := history.Messages(b.t.Context(), b.h, id.Stream(), 1, math.MaxInt64)
 	if err != nil {
 		b.t.Fatal(err)
 	}

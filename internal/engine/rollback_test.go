@@ -207,7 +207,7 @@ func (m *machine) undone() string {
 	if !bytes.Equal(a, b) {
 		m.t.Errorf("loading gives\n%s\nfolding gives\n%s", a, b)
 	}
-	msgs, err := history.Messages(m.t.Context(), h, thr.Stream(), 1<<40)
+	msgs, err := history.Messages(m.t.Context(), h, thr.Stream(), 1, 1<<40)
 	if err != nil {
 		m.t.Fatal(err)
 	}

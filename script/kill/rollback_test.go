@@ -117,7 +117,7 @@ func (m *machine) folded(s belay.StreamID) string {
 	if err := json.Unmarshal(raw, &st); err != nil {
 		m.t.Fatal(err)
 	}
-	msgs, err := history.Messages(m.t.Context(), m.db, s, 1<<40)
+	msgs, err := history.Messages(m.t.Context(), m.db, s, 1, 1<<40)
 	if err != nil {
 		m.t.Fatal(err)
 	}

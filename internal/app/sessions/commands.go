@@ -4,6 +4,7 @@ package sessions
 
 import (
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 )
 
@@ -33,5 +34,8 @@ func Reads() []app.Read {
 		app.DefineRead(app.Read{Name: "getRun", Path: "/v1/runs/{id}", Tag: "runs", Doc: "Show a run: how far it is, and how it ended.", ID: "The run."}, getRun),
 		app.DefineRead(app.Read{Name: "getQuotas", Path: "/v1/quotas", Tag: "reads", Doc: "Show what quotas have left in their windows."}, quotas),
 		app.DefineRead(app.Read{Name: "getSessionBudget", Path: "/v1/sessions/{id}/budget", Tag: "reads", Doc: "Show what a session may spend, and what it has spent.", ID: "The session."}, sessionBudget),
+		app.DefineRead(app.Read{Name: "getThreadContext", Path: "/v1/threads/{id}/context", Tag: "reads", Doc: "Show what fills the context of a thread's model: by kind, the largest items, pins, where it was shortened.", ID: "The thread.",
+			Query: []read.Param{{Name: "step", Doc: "The request of this step, by its id; the next request when it is left out."},
+				{Name: "messages", Doc: "true: with the messages of the request."}}}, threadContext),
 	}
 }

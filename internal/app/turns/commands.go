@@ -18,5 +18,8 @@ func Commands() []app.Command {
 		app.Define("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", Promote),
 		app.Define("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", Reorder),
 		app.Define("configure_queue", auth.Work, true, "Set how a thread takes turns while one runs.", Configure),
+		app.Define("compact_thread", auth.Work, true, "Shorten what the model is shown of a thread's conversation; the facts stay.", Compact),
+		app.Define("pin_context", auth.Work, true, "Keep a text in a thread's conversation, word for word.", Pin),
+		app.Define("unpin_context", auth.Work, true, "Take a pinned text out of a thread's conversation.", Unpin),
 	}
 }

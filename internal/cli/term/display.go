@@ -158,3 +158,13 @@ func Dollars(micro int64) string {
 	}
 	return s
 }
+
+// Shortened is what became of a conversation that was shortened.
+func Shortened(p event.ContextCompactionCompleted) string {
+	return fmt.Sprintf("the conversation was shortened (%s): %s tokens became %s", p.Strategy, Count(p.TokensBefore), Count(p.TokensAfter))
+}
+
+// NotShortened is why a conversation was not shortened.
+func NotShortened(p event.ContextCompactionFailed) string {
+	return fmt.Sprintf("the conversation was not shortened: %s (%s)", Short(p.Problem.Message, 200), p.Problem.Code)
+}

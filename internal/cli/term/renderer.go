@@ -171,9 +171,9 @@ func (l *renderer) fact(ev event.Envelope) {
 	case event.ContextCompactionStarted:
 		l.start("shortening the conversation", ev.Time)
 	case event.ContextCompactionCompleted:
-		l.println(fmt.Sprintf("the conversation was shortened (%s): %d tokens became %d", p.Strategy, p.TokensBefore, p.TokensAfter))
+		l.println(Shortened(p))
 	case event.ContextCompactionFailed:
-		l.println("the conversation was not shortened: " + Short(p.Problem.Message, 200))
+		l.println(NotShortened(p))
 	case event.RoutingFallbackApplied:
 		l.println(fmt.Sprintf("step %d: %s/%s is asked instead of %s/%s", max(1, l.step), p.To.Provider, p.To.Model, p.From.Provider, p.From.Model))
 	case event.ToolArgs:

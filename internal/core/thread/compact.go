@@ -93,6 +93,17 @@ func usable(to core.Candidate) int64 {
 	return to.Context - output - to.Context/50
 }
 
+// Window is the model that the thread's next request goes to under some rules, with
+// the context that it is known to have, and how much of that is for input; 0: not known.
+func (s *State) Window(r *Rules) (to core.Candidate, room int64) {
+	d := decision{State: s, rules: r}
+	to = d.to()
+	return to, max(0, usable(to))
+}
+
+// From is the boundary that the thread's next request stands on; 1: none.
+func (s *State) From() int64 { return s.from() }
+
 // shorten is the stage of compactions, with and without a turn: it wants the one
 // that was announced, and begins what a person asked for while no turn runs.
 func shorten(d *decision) bool {

@@ -40,7 +40,7 @@ func (w *windowState) pinNote() string {
 
 // pin keeps a text in the conversation.
 func (h *handler) pin(c belay.PinContext) error {
-	size := len(c.Text)
+	size := event.TextLen(c.Text)
 	for _, p := range h.Pins {
 		if p.ID == c.Pin {
 			if p.Text == c.Text {
@@ -48,7 +48,7 @@ func (h *handler) pin(c belay.PinContext) error {
 			}
 			return belay.Errorf(belay.CodeIDConflict, "pin %s has another text", c.Pin).At(string(h.Session))
 		}
-		size += len(p.Text)
+		size += event.TextLen(p.Text)
 	}
 	switch {
 	case !h.Open:
@@ -57,9 +57,9 @@ func (h *handler) pin(c belay.PinContext) error {
 		return belay.Errorf(belay.CodeBadCommand, "there is no text to pin")
 	case size > maxPinned:
 		return belay.Errorf(belay.CodeTooLarge, "pinned texts would have %d bytes; at most %d are kept", size, maxPinned).At(string(h.Session)).
-			WithHint("put it into a file and name the file, or take another pin out: belay unpin %s PIN", h.Session)
+			WithHint("put it into a file and name the file, or take another pin out: belay unpin --session %s PIN", h.Session)
 	case len(h.Pins) >= maxPins:
-		return belay.Errorf(belay.CodeTooMany, "%d texts are pinned already", maxPins).At(string(h.Session)).WithHint("belay unpin %s PIN", h.Session)
+		return belay.Errorf(belay.CodeTooMany, "%d texts are pinned already", maxPins).At(string(h.Session)).WithHint("belay unpin --session %s PIN", h.Session)
 	}
 	h.record(h.threadFact(event.ThreadUpdated{Pin: &event.PinChange{ID: c.Pin, Text: c.Text, By: h.order.Principal}}))
 	return nil

@@ -52,9 +52,9 @@ func urgent(m belay.QueueMode) bool {
 }
 
 // Busy reports whether something is left to do: a turn runs or waits, files are to be
-// restored or kept, or programs run.
+// restored or kept, the conversation is to be shortened, or programs run.
 func (s *State) Busy() bool {
-	return s.occupied() || s.Restore != nil || s.Keep != nil || s.Undo != "" || len(s.Procs) > 0
+	return s.occupied() || s.Wish != nil || s.Compacting != nil || s.Restore != nil || s.Keep != nil || s.Undo != "" || len(s.Procs) > 0
 }
 
 // occupied reports whether another turn comes before one that is submitted now.

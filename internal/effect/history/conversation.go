@@ -197,7 +197,12 @@ func (v *Conversation) queueChanged(ctx context.Context, st store.Run, p event.Q
 }
 
 // Note marks what the runtime says, so that it is not taken for the person.
-func Note(note string) string { return "[belay] " + note }
+func Note(note string) string { return noteMark + note }
+
+const noteMark = "[belay] "
+
+// IsNote reports whether a text is marked as the runtime's.
+func IsNote(text string) bool { return strings.HasPrefix(text, noteMark) }
 
 // endText tells the model how the turn before ended. Text that was cut stands
 // here and not as an answer of the model: it never finished it.

@@ -67,11 +67,11 @@ func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, erro
 	return p, nil
 }
 
-// Messages folds a thread's conversation up to a fact, as a model is given
-// it there. Calls that aren't all answered are left out.
-func Messages(ctx context.Context, st store.Run, s belay.StreamID, to int64) ([]belay.Message, error) {
+// Messages folds a thread's conversation up to a fact, as a model is given it there
+// from a boundary on; 1: from its beginning. Calls that aren't all answered are left out.
+func Messages(ctx context.Context, st store.Run, s belay.StreamID, from, to int64) ([]belay.Message, error) {
 	c := newConversation(s)
-	err := c.UpTo(ctx, st, 0, to)
+	err := c.UpTo(ctx, st, from, to)
 	return c.msgs[:c.settled()], err
 }
 

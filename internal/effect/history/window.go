@@ -113,7 +113,7 @@ func Tail(msgs []belay.Message, keep int64) int {
 // is the summary, which may be none, and the pins that the tail doesn't show.
 func (w *Window) Shorter(tail int, summary string, again bool, pins []Pin) []belay.Message {
 	var b strings.Builder
-	b.WriteString("The conversation before this was shortened to make room.")
+	b.WriteString(shortened)
 	if again {
 		b.WriteString(" context_read with source \"history\" finds what was said in it.")
 	}
@@ -131,7 +131,15 @@ func (w *Window) Shorter(tail int, summary string, again bool, pins []Pin) []bel
 	return append([]belay.Message{belay.Text(belay.RoleUser, Note(b.String()))}, w.Messages[tail:]...)
 }
 
-// Shows reports whether messages show a pin already: its turn's text, or its call.
+// shortened begins the message that stands for what was left out.
+const shortened = "The conversation before this was shortened to make room."
+
+// IsShortened reports whether a message stands for what was left out of a conversation.
+func IsShortened(m belay.Message) bool {
+	return m.Role == belay.RoleUser && len(m.Parts) > 0 && strings.HasPrefix(m.Parts[0].Text, Note(shortened))
+}
+
+// shows reports whether messages show a pin already: its turn's text, or its call.
 func shows(msgs []belay.Message, p Pin) bool {
 	for _, m := range msgs {
 		for _, part := range m.Parts {

@@ -198,9 +198,9 @@ func saysRoute(p event.Payload) (string, bool) {
 		if p.Failed {
 			failed = "an attempt without an answer"
 		}
-		return join(", ", priced(p.Cost), join("/", p.Provider, p.Model), p.Source, failed, over), true
+		return join(", ", priced(p.Cost), join("/", p.Provider, p.Model), p.Source, ofSummary(p.Cost), failed, over), true
 	case event.CostEstimated:
-		return join(", ", priced(p.Cost)+" at most", join("/", p.Provider, p.Model), tokens(p.Usage)), true
+		return join(", ", priced(p.Cost)+" at most", join("/", p.Provider, p.Model), tokens(p.Usage), ofSummary(p.Cost)), true
 	case event.LimitChanged:
 		return join(", ", p.Op, p.Scope, when(short(string(p.Thread)), "%s"), when(p.Limit.String(), "limit %s"), when(p.Least.String(), "%s at least"), when(p.Amount.String(), "%s"),
 			when(p.Spent.String(), "spent %s"), when(p.Kept.String(), "keeps %s"), when(p.By, "by %s")), true
@@ -230,6 +230,18 @@ func excluded(list []event.Excluded) string {
 	return strings.Join(out, ", ")
 }
 
+// leftOut says how much of a conversation its model isn't shown any more.
+func leftOut(p event.ContextCompactionCompleted) string {
+	return when(join(", ", some(p.Pruned, "result"), some(p.Dropped, "message")), "without %s")
+}
+
+func ofSummary(c event.Cost) string {
+	if c.Summary() {
+		return "for a summary"
+	}
+	return ""
+}
+
 func problem(p event.Problem) string {
 	code := p.Code
 	if strings.EqualFold(code, p.Class) {
@@ -251,10 +263,12 @@ func saysTool(p event.Payload) (string, bool) {
 		return fmt.Sprintf("%s: %s", plural(len(p.Tools), "tool"), cut(strings.Join(p.Tools, " "), 120)), true
 	case event.ContextResolved:
 		return given(p), true
+	case event.HistoryWindowLoaded:
+		return fmt.Sprintf("the conversation from its boundary #%d on", p.From), true
 	case event.ContextCompactionStarted:
 		return join(", ", p.Trigger, p.Strategy, fmt.Sprintf("up to #%d", p.To), when(p.Focus, "focus on %q"), when(p.By, "asked for by %s")), true
 	case event.ContextCompactionCompleted:
-		return join(", ", p.Strategy, fmt.Sprintf("%d tokens became %d", p.TokensBefore, p.TokensAfter)), true
+		return join(", ", p.Strategy, fmt.Sprintf("%d tokens became %d", p.TokensBefore, p.TokensAfter), leftOut(p)), true
 	case event.ContextCompactionFailed:
 		return join(", ", p.Strategy, problem(p.Problem), again(p.RetryAt)), true
 	case event.ToolStarted:

@@ -56,6 +56,7 @@ type turn struct {
 	updates   []*event.Envelope // thread.updated
 	routing   []*event.Envelope // how its model was chosen
 	budget    []*event.Envelope // limit.changed
+	shortened []*event.Envelope // its conversation was, or was not
 	steps     group[belay.StepID, step]
 	called    group[belay.CallID, call]
 	asks      group[belay.ActionID, ask] // about calls and about the turn itself
@@ -207,6 +208,8 @@ func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *t
 		t.routing = append(t.routing, e)
 	case event.LimitChanged:
 		t.budget = append(t.budget, e)
+	case event.ContextCompactionCompleted, event.ContextCompactionFailed:
+		t.shortened = append(t.shortened, e)
 	case event.RunStatus:
 		if p.Status == "cancelling" {
 			t.stop = e

@@ -41,7 +41,10 @@ var logs = []struct {
 		return newLog().turn(1, required).ask("normal", "").failed(1, "overflow", "the request has about 5196 tokens and m reads 1500; it was not sent", false).ends(belay.Failed, "CONTEXT_EXCEEDED", "the request has about 5196 tokens and m reads 1500; it was not sent")
 	}},
 	{"context_full", "", func() *log {
-		return newLog().turn(1, required).ask("normal", "").failed(1, "overflow", "the request has about 5196 tokens and m reads 1500; it was not sent", false).ends(belay.Failed, "CONTEXT_FULL", "the conversation doesn't fit into what m reads, and could not be made shorter: the request has about 5196 tokens and m reads 1500; it was not sent")
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.ContextCompactionCompleted{Trigger: "threshold", Strategy: "summarise", From: 1, To: 2, TokensBefore: 9000, TokensAfter: 5000, Dropped: 3})
+		l.thread(l.ids, event.ContextCompactionFailed{Trigger: "overflow", Strategy: "truncate", Problem: event.Problem{Class: "not_smaller", Code: "NOT_SMALLER", Message: "the conversation has 5000 tokens and would have 4900: that is not a fifth less"}})
+		return l.ask("normal", "").failed(1, "overflow", "the request has about 5196 tokens and m reads 1500; it was not sent", false).ends(belay.Failed, "CONTEXT_FULL", "the conversation doesn't fit into what m reads, and could not be made shorter: the request has about 5196 tokens and m reads 1500; it was not sent")
 	}},
 	{"context_too_small", "", func() *log {
 		return newLog().turn(1, required).ends(belay.Failed, "CONTEXT_TOO_SMALL", "instructions and tools have about 5196 tokens, and m reads 1500: take a model that reads more, or fewer tools (--tools)")

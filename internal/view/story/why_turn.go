@@ -34,6 +34,14 @@ func (s *story) whyTurn(t *turn) Answer {
 		a.say("Its %s.", says(*e))
 		a.stands(e)
 	}
+	for _, e := range t.shortened {
+		if p, ok := e.Data.(event.ContextCompactionFailed); ok {
+			a.say("Its conversation was not shortened (%s): %s", p.Trigger, problem(p.Problem))
+		} else {
+			a.say("Its conversation was shortened (%s): %s", as[event.ContextCompactionCompleted](e).Trigger, says(*e))
+		}
+		a.stands(e)
+	}
 	a.stands(t.ended)
 	a.cost(t)
 	return a
@@ -142,6 +150,7 @@ func endingOf(code string) (ending, bool) {
 
 func tooLong(a *Answer, t *turn) {
 	modelFailed(a, t)
+	a.next("shows what fills it", "belay context %s", t.ids.Session)
 	a.next("continues in a new session from before the turn that made it long", "belay fork %s --turn N", t.ids.Session)
 }
 
