@@ -148,12 +148,12 @@ func (m maker) lines(first string, n int, end string) string {
 
 // structured are secrets with a form of their own.
 func (m maker) structured(add func(form, text string, value ...string)) {
-	add("private-key", "-----BEGIN RSA PRIVATE KEY-----\n§\n-----END RSA PRIVATE KEY-----\n", m.lines("MIIEpAIBAAKCAQEA", 6, "\n"))
-	add("private-key", "-----BEGIN PRIVATE KEY-----\r\n§\r\n-----END PRIVATE KEY-----", m.lines("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 4, "\r\n"))
-	add("private-key", `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\n§\n-----END PRIVATE KEY-----\n"}`, m.lines("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 4, `\n`))
+	add("private-key", "-----BEGIN RSA PRIVATE KEY-----\n§\n-----END RSA PRIVATE KEY-----\n", m.lines("MIIEpAIBAAKCAQEA", 2, "\n"))
+	add("private-key", "-----BEGIN PRIVATE KEY-----\r\n§\r\n-----END PRIVATE KEY-----", m.lines("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 2, "\r\n"))
+	add("private-key", `{"type":"service_account","private_key":"-----BEGIN PRIVATE KEY-----\n§\n-----END PRIVATE KEY-----\n"}`, m.lines("MIIEvQIBADANBgkqhkiG9w0BAQEFAASC", 2, `\n`))
 	add("private-key", "-----BEGIN OPENSSH PRIVATE KEY-----\n§", m.lines("b3BlbnNzaC1rZXktdjEAAAAABG5vbmU", 3, "\n"))
 	add("private-key", "-----BEGIN EC PRIVATE KEY-----\nProc-Type: 4,ENCRYPTED\nDEK-Info: AES-128-CBC,"+m.of(hex, 32)+"\n\n§\n-----END EC PRIVATE KEY-----", m.lines("", 2, "\n"))
-	add("private-key", "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n§\n-----END PGP PRIVATE KEY BLOCK-----", m.lines("lQOYBF", 4, "\n"))
+	add("private-key", "-----BEGIN PGP PRIVATE KEY BLOCK-----\nVersion: GnuPG v2\n\n§\n-----END PGP PRIVATE KEY BLOCK-----", m.lines("lQOYBF", 2, "\n"))
 	add("private-key", "tail of it:\n§", m.lines("MHcCAQEEIB", 1, "\n"))
 	add("private-key", "  tls.key: |\n    -----BEGIN PRIVATE KEY-----\n    §\n    -----END PRIVATE KEY-----", m.lines("MIGHAgEAMBMGByqGSM49AgEGCCqGSM49", 1, "\n    "))
 	add("jwt", "token "+"§ is old", m.jwt())
