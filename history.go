@@ -17,6 +17,7 @@ type Beginning struct {
 	// Window is what the model is shown in place of Base, whose conversation was
 	// shortened; empty: Base itself.
 	Window []Ref `json:"window,omitempty"`
+	Pinned *Ref  `json:"pinned,omitempty"` // what stays of it when the conversation is shortened again
 }
 
 // Bounds of a beginning, so that it fits into a fact.

@@ -3,7 +3,6 @@ package effect
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -171,15 +170,8 @@ func (s *shortening) keep(ctx context.Context, done event.ContextCompactionCompl
 	if done.Window, done.Images, done.TokensAfter, err = history.Write(ctx, st, msgs); err != nil {
 		return done, err
 	}
-	if len(s.win.Pins) > 0 {
-		raw, _ := json.Marshal(s.win.Pins) // plain data: can't fail
-		ref, err := st.Put(ctx, raw, "application/json")
-		if err != nil {
-			return done, err
-		}
-		done.Pinned = &ref
-	}
-	return done, nil
+	done.Pinned, err = history.KeepPins(ctx, st, s.win.Pins)
+	return done, err
 }
 
 func shrunk(before, after int64) bool { return after <= before-before/mustShrink }

@@ -194,10 +194,12 @@ func (p *Past) window(ctx context.Context, b *belay.Beginning, counts tokens.Pro
 	if from == 0 && len(p.begin.Window) == 0 {
 		return nil
 	}
-	c := newConversation(p.Thread.Stream())
-	err := c.UpTo(ctx, p.st, from, at)
-	if err == nil {
-		b.Window, b.Tokens, err = WriteBase(ctx, p.st, counts, anonymous(c.msgs[:c.settled()]))
+	w, err := ReadWindow(ctx, p.st, p.Thread.Stream(), from, at)
+	if err != nil {
+		return err
+	}
+	if b.Window, b.Tokens, err = WriteBase(ctx, p.st, counts, anonymous(w.Messages)); err == nil {
+		b.Pinned, err = KeepPins(ctx, p.st, w.Pins)
 	}
 	return err
 }

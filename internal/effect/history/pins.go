@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -86,13 +87,9 @@ func readPins(ctx context.Context, st store.Run, s belay.StreamID, from, to int6
 			if err != nil {
 				return nil, err
 			}
-			if ok && p.Pinned != nil {
-				raw, err := st.Get(ctx, p.Pinned.Digest)
-				if err != nil {
+			if ok {
+				if err := f.carriedOver(ctx, st, p.Pinned); err != nil {
 					return nil, err
-				}
-				if err := json.Unmarshal(raw, &f.pins); err != nil {
-					return nil, store.Damaged(string(p.Pinned.Digest), "what a boundary carries over can't be read")
 				}
 			}
 			begin, f.after = min(p.To, p.Reads-1), p.To
@@ -135,6 +132,8 @@ func (f *pinFold) apply(ctx context.Context, st store.Run, ev event.Envelope) er
 	}
 	call := ev.IDs.Call
 	switch p := ev.Data.(type) {
+	case event.ThreadStarted:
+		return f.begin(ctx, st, p.Beginning)
 	case event.TurnStarted:
 		f.running = nil
 		return f.said(ctx, st, ev.IDs.Turn)
@@ -194,6 +193,38 @@ func (f *pinFold) line(id belay.CallID) string {
 		args = fmt.Sprintf("(%d bytes of arguments)", c.ArgsRef.Size)
 	}
 	return c.Name + " " + event.CutText(args, maxLine)
+}
+
+// carriedOver takes up the pins that were kept as content.
+func (f *pinFold) carriedOver(ctx context.Context, st store.Run, ref *belay.Ref) error {
+	if ref == nil {
+		return nil
+	}
+	raw, err := st.Get(ctx, ref.Digest)
+	if err != nil {
+		return err
+	}
+	if json.Unmarshal(raw, &f.pins) != nil {
+		return store.Damaged(string(ref.Digest), "what a boundary carries over can't be read")
+	}
+	return nil
+}
+
+// begin takes up the pins of what a thread begins with: those of the window that it
+// goes on from, or what people said in the base.
+func (f *pinFold) begin(ctx context.Context, st store.Run, b belay.Beginning) error {
+	if b.Pinned != nil {
+		return f.carriedOver(ctx, st, b.Pinned)
+	}
+	for s, err := range ReadBase(ctx, st, b.Base) {
+		if err != nil {
+			return err
+		}
+		if s.Role == belay.RoleUser && len(s.Parts) > 0 && s.Parts[0].Text != "" && !strings.HasPrefix(s.Parts[0].Text, Note("")) {
+			f.add(Pin{PinSaid, string(s.Turn), s.Parts[0].Text})
+		}
+	}
+	return nil
 }
 
 // said pins the text of a turn.

@@ -2,6 +2,7 @@ package history
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -170,6 +171,16 @@ func Write(ctx context.Context, st store.Blobs, msgs []belay.Message) (refs, ima
 	}
 	refs, n, err = WriteBase(ctx, st, tokens.Profile{}, anonymous(msgs))
 	return refs, distinct(images), n, err
+}
+
+// KeepPins keeps pins as content, to be carried over.
+func KeepPins(ctx context.Context, st store.Blobs, pins []Pin) (*belay.Ref, error) {
+	if len(pins) == 0 {
+		return nil, nil
+	}
+	raw, _ := json.Marshal(pins) // plain data: can't fail
+	ref, err := st.Put(ctx, raw, "application/json")
+	return &ref, err
 }
 
 // Text is a message as plain text, for a model that is to summarise it.
