@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/tool/exec"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/tool/search"
+	"github.com/belay-run/belay/internal/tool/web"
 	"github.com/belay-run/belay/internal/workspace/git"
 	"slices"
 	"time"
@@ -35,9 +36,20 @@ type Options struct {
 	WrapStore func(store.Store) store.Store // stands between the program and its store; nil is nothing
 }
 
-// Tools are the tools of an agent. The list is the documentation.
-func Tools(env config.Env) []tool.Tool {
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), []tool.Tool{file.Publish()}, tool.TurnTools())
+// Tools are the tools of an agent in a workspace; of none, all that an agent can have.
+// The list is the documentation.
+func Tools(env config.Env, w *config.Workspace) ([]tool.Tool, error) {
+	c, err := webConfig(w)
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), web.Tools(c), []tool.Tool{file.Publish()}, tool.TurnTools()), err
+}
+
+// webConfig is what a person has set for the web tools in a workspace.
+func webConfig(w *config.Workspace) (web.Config, error) {
+	if w == nil {
+		return web.Config{Search: web.Search{Engine: web.Searxng}}, nil
+	}
+	s, err := w.Web()
+	return web.Config{Reach: s.Reach, Robots: s.Robots, Search: web.Search{Engine: s.Engine, Base: s.Base(), Key: s.Key}}, err
 }
 
 // NewHost makes a process's side of a store of what this build has.
@@ -46,7 +58,11 @@ func NewHost(o Options) *host.Host {
 	confine := Confinement{Env: o.Env, StoreDir: o.StoreDir}
 	left := &leftovers{env: o.Env, storeDir: o.StoreDir}
 	return host.New(host.Config{
-		Env: o.Env, Now: o.Now, Principal: o.Principal, Serves: o.Serves, Interactive: o.Interactive, Tools: slices.Concat(Tools(o.Env), o.Tools),
+		Env: o.Env, Now: o.Now, Principal: o.Principal, Serves: o.Serves, Interactive: o.Interactive,
+		Tools: func(w *config.Workspace) ([]tool.Tool, error) {
+			own, err := Tools(o.Env, w)
+			return append(own, o.Tools...), err
+		},
 		Models: &providers.Providers{Env: o.Env, Now: o.Now, Secrets: o.Secrets}, Shell: exec.OfSession, StoreDir: o.StoreDir, HasStore: HasStore,
 		OpenStore: func(ctx context.Context, dir string, make bool) (store.Store, error) {
 			st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: o.Now, Tenant: o.Tenant, OrRead: !make})

@@ -15,20 +15,26 @@ import (
 
 // fixedPrompt is how many bytes every request of the standard tool set carries
 // before the conversation begins; onDemand how many more a tool has that is offered
-// where there is something to read.
+// where there is something to read, and webPrompt what the tools of the web add.
 const (
 	fixedPrompt = 8 << 10
 	onDemand    = 512
+	webPrompt   = 1 << 10
 )
 
 // What every request carries stays small: the instructions, and of each tool
 // its name, its text and its schema as a model is sent them.
 // Guarantee: T30.
 func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
-	set, err := tool.NewSet(builtin.Tools(config.Env{})...)
+	all, err := builtin.Tools(config.Env{}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
+	set, err := tool.NewSet(all...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	web := 0
 	total := len(host.SystemPrompt)
 	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", total)
 	for _, s := range set.Specs() {
@@ -49,11 +55,18 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 			}
 			continue
 		}
-		total += sent.Len()
+		if slices.Contains(tool.GroupsOf(s), "web") {
+			web += sent.Len()
+		} else {
+			total += sent.Len()
+		}
 		rows += fmt.Sprintf("%-18s %5d bytes\n", s.Name, sent.Len())
 	}
 	if total > fixedPrompt {
 		t.Errorf("%d bytes are sent with every request; %d are allowed\n%s", total, fixedPrompt, rows)
 	}
-	t.Logf("%d of %d bytes\n%s", total, fixedPrompt, rows)
+	if web == 0 || web > webPrompt {
+		t.Errorf("the tools of the web are %d bytes of every request; %d are allowed\n%s", web, webPrompt, rows)
+	}
+	t.Logf("%d of %d bytes, and %d of the web\n%s", total, fixedPrompt, web, rows)
 }

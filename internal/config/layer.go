@@ -210,6 +210,9 @@ func (l *Layers) file(f file) {
 		row, have := setting(s.Name), l.set[s.Name].text
 		narrows := f.counts
 		switch {
+		case row.Own && f.inside:
+			l.ignored = append(l.ignored, Ignored{Where: s.Where, What: s.Name, Why: "only the user's file and the machine's set it"})
+			continue
 		case narrows:
 		case row.least != nil:
 			s.Value = row.least(s.Value, have)
@@ -271,7 +274,7 @@ func (l *Layers) environment(e Input, g Given) {
 	}
 	for _, s := range settings {
 		v := e.Get(s.Env())
-		if v == "" || s.Switch() || (script != "" || provider != "") && (s.Name == "script" || s.Name == "provider") {
+		if v == "" || s.Switch() || s.Own || (script != "" || provider != "") && (s.Name == "script" || s.Name == "provider") {
 			continue
 		}
 		if s.Name == "script" && l.set["provider"].from != "BELAY_PROVIDER" {

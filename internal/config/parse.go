@@ -22,6 +22,7 @@ type Settings struct {
 	belay.Settings
 	Schema   []byte        // of the output; nil is none
 	Quotas   []belay.Quota // that work under the settings spends from
+	Web      Web           // of the web tools; it belongs to the place, not to the session
 	baseFrom string        // the variable that names the address; empty: none does
 }
 

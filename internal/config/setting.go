@@ -21,6 +21,7 @@ type Setting struct {
 	Default string // where it is a figure; the others say it in their help
 	List    bool   // it may be given several times
 	Once    bool   // it belongs to one call: no file sets it
+	Own     bool   // only the files of the person and the machine set it: no flag, no variable, no workspace
 
 	take    func(p *parser, v given)             // checks a value and takes it; nil: the provider's part does
 	show    func(s *Settings) string             // what counts; nil: what was given
@@ -40,7 +41,7 @@ func (s *Setting) Usage() string {
 		text = strings.TrimSuffix(text, ".") + " (default " + s.Default + ")."
 	}
 	switch {
-	case s.Switch():
+	case s.Switch(), s.Own:
 		return text
 	case s.List:
 		return text + " [$" + s.Env() + ", separated by commas]"
@@ -171,6 +172,21 @@ var settings = []Setting{
 	{Name: "allow", JSON: "allow", Value: "TOOL", List: true, Help: "Allow a tool, or group:NAME, for the whole session; may be repeated.",
 		take: func(p *parser, v given) { p.out.Allow = p.allow(p.out.Allow, v.list) },
 		show: func(s *Settings) string { return strings.Join(s.Allow, ",") }},
+	{Name: "web-reach", Value: "HOW", Own: true, Help: "What web_fetch reaches: public, loopback (and this machine), private (and the private networks it is in).", Default: "public",
+		take: func(p *parser, v given) { p.out.Web.Reach = p.oneOf(v, "public", "loopback", "private") },
+		show: func(s *Settings) string { return cmp.Or(s.Web.Reach, "public") }},
+	{Name: "web-robots", Value: "HOW", Own: true, Help: "Whether web_fetch keeps to what a site's robots.txt says: obey, ignore.", Default: "ignore",
+		take: func(p *parser, v given) { p.out.Web.Robots = p.oneOf(v, "obey", "ignore") == "obey" },
+		show: func(s *Settings) string { return word(s.Web.Robots, "obey", "ignore") }},
+	{Name: "web-search", Value: "ENGINE", Own: true, Help: "What web_search asks: brave, serper, tavily, searxng, off.", Default: "off",
+		take: func(p *parser, v given) { p.out.Web.engine(p.oneOf(v, searchEngines...)) },
+		show: func(s *Settings) string { return cmp.Or(s.Web.Engine, "off") }},
+	{Name: "web-search-key", Value: "PLACE", Own: true, Help: "Where the engine's key is: env:NAME, file:PATH, secret:NAME (default env or secret BRAVE_API_KEY, SERPER_API_KEY, TAVILY_API_KEY).",
+		take: func(p *parser, v given) { p.out.Web.key = p.reference(v) },
+		show: func(s *Settings) string { return s.Web.keyPlace() }},
+	{Name: "web-search-url", Value: "URL", Own: true, Help: "Where the engine is reached; searxng needs it.",
+		take: func(p *parser, v given) { p.out.Web.base = p.base(v) },
+		show: func(s *Settings) string { return s.Web.baseText() }},
 }
 
 // All is the table of settings. It is only read.

@@ -23,7 +23,7 @@ func TestDefaultsAreThoseOfASession(t *testing.T) {
 		if s.show(&p.out) != s.show(&have) || p.err != nil {
 			t.Errorf("%s: %s, and a session has %s (%v)", s.Name, s.show(&p.out), s.show(&have), p.err)
 		}
-		if !strings.Contains(s.Usage(), "(default "+s.Default+"). [$BELAY_") {
+		if !strings.Contains(s.Usage(), "(default "+s.Default+").") || strings.Contains(s.Usage(), "[$BELAY_") == s.Own {
 			t.Errorf("%s: the help says %q", s.Name, s.Usage())
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -125,7 +126,7 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 	}
 	s.ctx = ctx
 	box, err := v.box(s.run, eff, rules.Workspace, s)
-	return tool.Call{ID: eff.IDs.Call, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
+	return tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
 		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Sink: s}, err
 }
 
@@ -143,7 +144,19 @@ func (v *performer) result(ctx context.Context, eff core.RunTool, spec belay.Too
 		p.Whole = cut
 	}
 	p.Output, err = v.e.content(ctx, shown, "text/plain")
-	return p, taken, err
+	p.Output.Attached = r.Attached
+	if err != nil || len(r.Attached) == 0 {
+		return p, taken, err
+	}
+	counts := tokens.Profile{}
+	if shared, err := v.rules(ctx, eff.Rules); err == nil && v.e.c.Counts != nil {
+		counts = v.e.c.Counts(shared.Rules.Settings)
+	}
+	for _, a := range r.Attached {
+		content, _ := v.e.c.Store.Get(ctx, a.Ref.Digest) // it is counted by its size then
+		p.Output.Tokens += counts.Attached(a.Ref, content)
+	}
+	return p, taken, nil
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the

@@ -305,13 +305,10 @@ func (t *evaluation) of(c *rule) Verdict {
 // by a rule: what was answered for another call doesn't count. Like any allow, a
 // grant covers only what it can see.
 func grantFor(r *Request, sub *subject) (*Grant, bool) {
-	if !(sees{}).covers(r, sub) {
-		return nil, false
-	}
 	var found *Grant
 	for i := range r.Grants {
 		g := &r.Grants[i]
-		if r.Rerun && g.Kind != "rule" || !g.reaches(r, sub) {
+		if r.Rerun && g.Kind != "rule" || !(sees{egress: g.ofHost(r)}).covers(r, sub) || !g.reaches(r, sub) {
 			continue
 		}
 		if g.Left == 0 { // what is counted is spared

@@ -3,6 +3,7 @@ package policy
 import (
 	"cmp"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -19,8 +20,22 @@ func (g *Grant) reaches(r *Request, sub *subject) bool {
 		return true
 	case sub.cmd != nil:
 		return sub.class.Rank() <= g.Worst.Rank() && begins(sub.cmd, strings.Fields(g.Prefix))
+	case g.ofHost(r):
+		return onlyHost(sub.hosts, g.Prefix)
 	}
 	return allBelow(sub.paths, g.Prefix)
+}
+
+// ofHost reports whether a grant names a host that calls of its tool connect to.
+func (g *Grant) ofHost(r *Request) bool {
+	return g.Prefix != "" && byHost(&r.Tool)
+}
+
+// byHost reports whether calls of a tool are told apart by the hosts that they name.
+func byHost(t *belay.ToolSpec) bool { return t.HostArg != "" && t.Command == nil && t.PathArg == "" }
+
+func onlyHost(hosts []string, host string) bool {
+	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h string) bool { return h == "" || h != host })
 }
 
 // begins reports whether a command, which no other program runs, begins with words
@@ -55,6 +70,11 @@ func Prefixed(r Request, prefix string) (Grant, error) {
 	g := Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "answer", Scope: "prefix", Prefix: strings.Join(strings.Fields(prefix), " "), Dialect: r.Dialect}
 	subjects := subjectsOf(&r)
 	switch {
+	case byHost(&r.Tool):
+		if g.Prefix = hostName(g.Prefix); !onlyHost(subjects[0].hosts, g.Prefix) {
+			return g, belay.Errorf(belay.CodeBadCommand, "the call that asks doesn't connect to that host alone").WithHint("the host of the call, such as docs.example.com")
+		}
+		return g, nil
 	case r.Tool.Command == nil && r.Tool.PathArg == "":
 		return g, belay.Errorf(belay.CodeBadCommand, "calls of %s have no beginning that could be allowed", r.Tool.Name).WithHint("allow it once, or for the session")
 	case g.Prefix == "" || r.Tool.Command != nil && strings.ContainsAny(g.Prefix, "$`'\"\\;|&<>(){}*?[]~#=!"):

@@ -115,3 +115,49 @@ func TestAPrefixOfFilesIsAFolder(t *testing.T) {
 		t.Errorf("a tool with neither: %v", err)
 	}
 }
+
+// TestAGrantOfAHostCountsOnceTainted: what a person allowed of a host reaches no other,
+// by whatever spelling, and nothing once a secret was read.
+// Guarantee: G88.
+func TestAGrantOfAHostCountsOnceTainted(t *testing.T) {
+	fetch := belay.ToolSpec{Name: "web_fetch", ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}}
+	of := func(url string, taint ...Taint) Request {
+		args, err := json.Marshal(map[string]string{"url": url})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return Request{Tool: fetch, Args: args, Mode: belay.ModeDefault, Workspace: "/ws", Taint: taint}
+	}
+	first := of("https://Docs.Example/a")
+	if v := verdictOf(Builtin(), first); v.Decision != Ask || v.ReasonCode != "NETWORK" {
+		t.Errorf("the first page: %+v", v)
+	}
+	g, err := Prefixed(first, "docs.example.")
+	if err != nil || g.Prefix != "docs.example" {
+		t.Fatal(g, err)
+	}
+	web, secret := Taint{Kind: "web", Origin: "docs.example"}, Taint{Kind: TaintSecret, Origin: ".env"}
+	for _, c := range []struct {
+		r    Request
+		want Decision
+	}{
+		{first, Allow}, {of("https://docs.example:8443/b", web), Allow}, {of("http://docs.example./", web), Allow},
+		{of("https://evil.example/", web), Ask}, {of("https://docs.example.evil.example/", web), Ask}, {of("https://docs.example@evil.example/", web), Ask},
+		{of("https://docs.example\\@evil.example/", web), Ask}, {of("docs.example/x", web), Ask}, {of("", web), Ask}, {of("https://docs.example/", web, secret), Ask},
+	} {
+		c.r.Grants = []Grant{g}
+		if v := verdictOf(Builtin(), c.r); v.Decision != c.want {
+			t.Errorf("%s, taint %v: %s (%s)", c.r.Args, c.r.Taint, v.Decision, v.ReasonCode)
+		}
+	}
+	all := Grant{Tool: "web_fetch", Tier: TierUser, Kind: "answer"}
+	r := of("https://docs.example/", web)
+	if r.Grants = []Grant{all}; verdictOf(Builtin(), r).Decision != Ask {
+		t.Error("a grant of the whole tool counts once tainted")
+	}
+	for _, bad := range []string{"", "example", "*.example", "https://docs.example/", "evil.example"} {
+		if _, err := Prefixed(first, bad); belay.CodeOf(err) != belay.CodeBadCommand {
+			t.Errorf("host %q: %v", bad, err)
+		}
+	}
+}

@@ -189,6 +189,12 @@ func keysIn(paths []access) string {
 	return ""
 }
 
+// Hosts are what a call of a tool connects to, by its arguments.
+func Hosts(t belay.ToolSpec, args []byte) []string {
+	subjects := subjectsOf(&Request{Tool: t, Args: args})
+	return slices.Compact(slices.Sorted(slices.Values(subjects[0].hosts)))
+}
+
 // hostsIn is the hosts that an argument names, as a URL or by name; one that
 // can't be read is empty, which no pattern fits.
 func hostsIn(args *arguments, arg string) []string {

@@ -23,6 +23,7 @@ type Spec = belay.ToolSpec
 // Call is one attempt of a call.
 type Call struct {
 	ID      belay.CallID
+	Session belay.SessionID // whose call it is
 	Attempt int
 	Args    json.RawMessage
 	Dir     string   // absolute path of the workspace
@@ -125,10 +126,13 @@ type OutputWriter interface {
 // than the tool's output limit the engine keeps the whole and shows head and tail.
 type Result struct {
 	Text   string
-	Output *belay.Ref       // the whole output, when the tool kept it itself; Text is then a preview
-	Files  []event.FileSeen // what the thread knows of files from now on
-	Exit   int              // of the command that the call ran to its end
-	Left   Running          // what continues after the call; nil: nothing does
+	Output *belay.Ref // the whole output, when the tool kept it itself; Text is then a preview
+	// Attached are pictures and documents that the tool kept: a model that takes them sees
+	// them after the text.
+	Attached []belay.Attachment
+	Files    []event.FileSeen // what the thread knows of files from now on
+	Exit     int              // of the command that the call ran to its end
+	Left     Running          // what continues after the call; nil: nothing does
 }
 
 // Error is a call's bad end: data for the model, not an error of the runtime.

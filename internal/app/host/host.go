@@ -28,10 +28,10 @@ import (
 type Config struct {
 	Env         config.Env
 	Now         func() time.Time
-	Principal   string // the person who runs this process
-	Serves      bool   // it is a tenant of a server: it works in many workspaces
-	Interactive bool   // a person can be asked
-	Tools       []tool.Tool
+	Principal   string                                       // the person who runs this process
+	Serves      bool                                         // it is a tenant of a server: it works in many workspaces
+	Interactive bool                                         // a person can be asked
+	Tools       func(*config.Workspace) ([]tool.Tool, error) // of a workspace, besides those that are declared; of none: all that there can be
 	Models      *providers.Providers
 	Shell       func() *belay.Shell // of new sessions
 
@@ -75,9 +75,11 @@ func (h *Host) Keeper() history.Snapshots { return h.c.Keeper }
 
 // Input is what a workspace is read with.
 func (h *Host) Input(ws string) config.Input {
-	specs := make([]belay.ToolSpec, len(h.c.Tools))
-	for i, t := range h.c.Tools {
-		specs[i] = t.Spec()
+	var specs []belay.ToolSpec
+	if all, err := h.c.Tools(nil); err == nil {
+		for _, t := range all {
+			specs = append(specs, t.Spec())
+		}
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -97,7 +99,11 @@ func (h *Host) furnish(w *config.Workspace) (*app.Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := tool.NewSet(slices.Concat(h.c.Tools, declaredTools(all, h.c.Env.Vars))...)
+	own, err := h.c.Tools(w)
+	if err != nil {
+		return nil, err
+	}
+	set, err := tool.NewSet(slices.Concat(own, declaredTools(all, h.c.Env.Vars))...)
 	return &app.Place{Workspace: w, Tools: set}, err
 }
 

@@ -49,7 +49,11 @@ func (h *Host) set() (*tool.Set, error) {
 	if p := h.Current(); p != nil { // made already; a schema takes its time to read
 		return p.Tools, nil
 	}
-	return tool.NewSet(h.c.Tools...)
+	all, err := h.c.Tools(nil)
+	if err != nil {
+		return nil, err
+	}
+	return tool.NewSet(all...)
 }
 
 // argsKey is the key of the store's folder for digests of secrets in arguments.

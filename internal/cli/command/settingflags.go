@@ -45,8 +45,11 @@ func (f *SettingFlags) Given() config.Given {
 // settingFlags makes the flags for a parser.
 func (f *SettingFlags) settingFlags(r *kong.Registry) []*kong.Flag {
 	f.values = make([]settingValue, len(config.All()))
-	flags := make([]*kong.Flag, len(f.values))
+	var flags []*kong.Flag
 	for i, s := range config.All() {
+		if s.Own {
+			continue
+		}
 		at, tag := &f.values[i], &kong.Tag{Sep: ','}
 		target := reflect.ValueOf(&at.text)
 		switch {
@@ -58,7 +61,7 @@ func (f *SettingFlags) settingFlags(r *kong.Registry) []*kong.Flag {
 		help := strings.ReplaceAll(s.Usage(), "$", "$$") // the parser reads $ as the beginning of a variable
 		v := &kong.Value{Name: s.Name, Help: help, OrigHelp: help, Tag: tag, Target: target.Elem(), DefaultValue: reflect.New(target.Elem().Type()).Elem(), Mapper: r.ForValue(target.Elem())}
 		v.Flag = &kong.Flag{Value: v, PlaceHolder: s.Value}
-		flags[i] = v.Flag
+		flags = append(flags, v.Flag)
 	}
 	return flags
 }

@@ -23,7 +23,7 @@ type ApproveCmd struct {
 	ID      string `arg:"" help:"The action, or the beginning of its id."`
 	Session bool   `help:"Allow the tool for the whole session, not just this call."`
 
-	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, or files below this folder."`
+	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, files below this folder, or calls to this host."`
 	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
 	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says, such as 2h."`
 

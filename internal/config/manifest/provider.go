@@ -132,7 +132,7 @@ func reference(t strictyaml.Text, n ast.Node) (Reference, error) {
 	if err != nil {
 		return Reference{}, err
 	}
-	r, ok := parseReference(s)
+	r, ok := ParseReference(s)
 	if !ok {
 		return r, t.Errorf(n.GetToken(), "a key must not be written in this file: name the place where it is").WithHint("%s", keyHint)
 	}
@@ -140,8 +140,8 @@ func reference(t strictyaml.Text, n ast.Node) (Reference, error) {
 	return r, nil
 }
 
-// parseReference reads env:NAME, file:PATH or secret:NAME.
-func parseReference(s string) (Reference, bool) {
+// ParseReference reads env:NAME, file:PATH or secret:NAME.
+func ParseReference(s string) (Reference, bool) {
 	kind, name, ok := strings.Cut(s, ":")
 	switch {
 	case !ok || strings.TrimSpace(name) != name || name == "":
@@ -182,7 +182,7 @@ func header(t strictyaml.Text, v *ast.MappingValueNode) (h Header, err error) {
 		return h, err
 	}
 	last := strings.LastIndexByte(s, ' ') + 1
-	if r, ok := parseReference(s[last:]); ok {
+	if r, ok := ParseReference(s[last:]); ok {
 		r.Where = h.Where
 		h.Text, h.Ref = s[:last], r
 		return h, nil

@@ -101,7 +101,7 @@ func TestScheduling(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		w := newWorld(t)
 		w.rules.Tools = schedTools()
-		w.do("rules allow=edit allow=exec allow=put allow=reset")
+		w.do("rules allow=edit allow=exec allow=put allow=reset allow=fetch")
 		w.do("open")
 		w.do("submit t1")
 		p := &schedule{T: rt, w: w, specs: map[string]belay.ToolSpec{}}

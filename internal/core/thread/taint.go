@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -49,7 +50,12 @@ func taint(d *decision) bool {
 func (d *decision) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
 	switch {
 	case spec.Untrusted && slices.Contains(spec.Capabilities, capNetwork):
-		out = append(out, tainted("web", spec.Name))
+		for _, h := range policy.Hosts(spec, d.rules.args(c)) {
+			out = append(out, tainted("web", cmp.Or(h, spec.Name)))
+		}
+		if len(out) == 0 {
+			out = append(out, tainted("web", spec.Name))
+		}
 	case spec.Untrusted:
 		out = append(out, tainted("tool", spec.Name))
 	case d.shutIn(c): // whatever it tries, nothing from outside gets to it

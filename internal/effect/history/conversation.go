@@ -38,8 +38,9 @@ type Conversation struct {
 	dropped int                        // calls of it that were not taken
 	calls   []event.ModelCall          // of the last answer, not all answered
 	got     map[belay.CallID]belay.Part
-	asked   map[belay.TurnID]int    // messages that are the texts of turns
-	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
+	with    map[belay.CallID][]belay.Attachment // what came with the results
+	asked   map[belay.TurnID]int                // messages that are the texts of turns
+	changed map[belay.CallID]string             // notes to the model about calls that ran with other arguments
 }
 
 // submitted is the text of a turn, and the fact that has it.
@@ -63,7 +64,7 @@ type span struct {
 }
 
 func newConversation(s belay.StreamID) *Conversation {
-	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.Part{}, changed: map[belay.CallID]string{}}
+	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.Part{}, with: map[belay.CallID][]belay.Attachment{}, changed: map[belay.CallID]string{}}
 }
 
 // forget begins again.
@@ -153,6 +154,9 @@ func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 		return v.edited(ctx, st, ev.IDs.Call, p)
 	case event.ToolResult:
 		text, err := whole(ctx, st, p.Output)
+		if len(p.Output.Attached) > 0 {
+			v.with[ev.IDs.Call] = p.Output.Attached
+		}
 		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text}, p.Whole)
 		return err
 	case event.ToolFailed:
@@ -274,6 +278,7 @@ func (v *Conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 	}
 	v.calls, v.dropped = p.Calls, p.Dropped
 	clear(v.got)
+	clear(v.with)
 	v.push(m)
 	return nil
 }
@@ -293,11 +298,17 @@ func (v *Conversation) result(r belay.ToolResult, all *belay.Ref) {
 	for _, c := range v.calls {
 		m.Parts = append(m.Parts, v.got[c.ID])
 	}
+	for _, c := range v.calls {
+		for _, a := range v.with[c.ID] {
+			m.Parts = append(m.Parts, seen(c.Name+" returned: ", a)...)
+		}
+	}
 	if v.dropped > 0 {
 		m.Parts = append(m.Parts, belay.Part{Text: Note(fmt.Sprintf("%d more calls of your answer were dropped: it had too many. Make them now if they are still needed.", v.dropped))})
 	}
 	v.calls, v.dropped = nil, 0
 	clear(v.got)
+	clear(v.with)
 	v.push(m)
 }
 

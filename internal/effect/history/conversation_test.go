@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -53,5 +54,29 @@ func TestAConversationIsWholeAfterAnErrorAmidAFact(t *testing.T) {
 	}
 	if len(v.msgs) != 1 || v.msgs[0].Parts[0].Text != "look at it" {
 		t.Errorf("the messages are %+v", v.msgs)
+	}
+}
+
+// TestAPictureOfAResultIsSeenAfterTheResults, of whichever call it came.
+func TestAPictureOfAResultIsSeenAfterTheResults(t *testing.T) {
+	pic := belay.Attachment{Name: "a.png", Ref: belay.Ref{Digest: "sha256:x", Size: 3, Media: "image/png"}}
+	st := &away{}
+	for i, p := range []event.Payload{
+		event.TurnSubmitted{Text: belay.Content{Text: "look"}}, event.TurnStarted{},
+		event.ModelCompleted{Calls: []event.ModelCall{{ID: "c1", Name: "web_fetch", Args: []byte("{}")}, {ID: "c2", Name: "read", Args: []byte("{}")}}},
+		event.ToolResult{Name: "web_fetch", Output: belay.Content{Text: "a picture", Attached: []belay.Attachment{pic}}}, event.ToolResult{Name: "read", Output: belay.Content{Text: "text"}},
+	} {
+		st.facts = append(st.facts, event.Envelope{Seq: int64(i + 1), IDs: belay.IDs{Turn: "t", Call: belay.CallID([]string{"", "", "", "c1", "c2"}[i])}, Data: p})
+	}
+	v := newConversation("thread/t")
+	if err := v.UpTo(t.Context(), st, 0, 5); err != nil {
+		t.Fatal(err)
+	}
+	m := v.msgs[len(v.msgs)-1]
+	if m.Role != belay.RoleTool || len(m.Parts) != 4 || m.Parts[0].Result == nil || m.Parts[1].Result == nil || m.Parts[2].Text != "[belay] web_fetch returned: a.png" || m.Parts[3].Image == nil || *m.Parts[3].Image != pic {
+		t.Errorf("%+v", m)
+	}
+	if m := v.Shown(model.Abilities{})[2]; m.Parts[3].Image != nil {
+		t.Errorf("a model that takes none gets it: %+v", m.Parts[3])
 	}
 }

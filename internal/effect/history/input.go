@@ -25,12 +25,8 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 		if err != nil {
 			return m, err
 		}
-		switch {
-		case a.Image():
-			m.Parts = append(m.Parts, belay.Part{Text: Note("attached: " + a.Name)}, belay.Part{Image: &a})
-			continue
-		case a.Document():
-			m.Parts = append(m.Parts, belay.Part{Text: Note("attached: " + a.Name)}, belay.Part{File: &a})
+		if parts := seen("attached: ", a); parts != nil {
+			m.Parts = append(m.Parts, parts...)
 			continue
 		}
 		p, ref := belay.Part{}, a.Ref
@@ -43,6 +39,17 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 		m.Parts = append(m.Parts, p)
 	}
 	return m, err
+}
+
+// seen is a picture or a document under its name; nil: it is neither.
+func seen(how string, a belay.Attachment) []belay.Part {
+	switch {
+	case a.Image():
+		return []belay.Part{{Text: Note(how + a.Name)}, {Image: &a}}
+	case a.Document():
+		return []belay.Part{{Text: Note(how + a.Name)}, {File: &a}}
+	}
+	return nil
 }
 
 // Shown returns the messages for a model with these abilities: pictures and

@@ -80,10 +80,11 @@ func (r Rules) control(_ context.Context, network, address string, _ syscall.Raw
 
 var shared = netip.MustParsePrefix("100.64.0.0/10") // carriers' address translation, RFC 6598
 
-// reserved are addresses for special use: those of IANA's registries, and the
-// one by which a cloud's machines reach their host.
-var reserved = prefixes("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32",
-	"::/96", "::ffff:0:0:0/96", "100::/64", "2001::/32", "2001:db8::/32", "fec0::/10", "64:ff9b:1::/48")
+// reserved are addresses for special use: those of IANA's registries, and those by
+// which clouds' machines reach their host and its credentials, which some clouds
+// have put into private and shared networks.
+var reserved = prefixes("0.0.0.0/8", "192.0.0.0/24", "192.0.2.0/24", "192.88.99.0/24", "198.18.0.0/15", "198.51.100.0/24", "203.0.113.0/24", "240.0.0.0/4", "168.63.129.16/32", "100.100.100.200/32",
+	"::/96", "::ffff:0:0:0/96", "100::/32", "2001::/23", "2001:db8::/32", "3fff::/20", "5f00::/16", "fec0::/10", "64:ff9b:1::/48", "fd00:ec2::/32", "fd20:ce::254/128", "fd00:42::42/128")
 
 func prefixes(all ...string) (out []netip.Prefix) {
 	for _, p := range all {

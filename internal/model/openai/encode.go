@@ -143,13 +143,18 @@ func chatMessage(ctx context.Context, dst []byte, m *belay.Message, read wire.Co
 }
 
 func chatMessages(ctx context.Context, m *belay.Message, read wire.Contents) ([]chatOut, error) {
-	switch m.Role {
-	case belay.RoleAssistant:
+	if m.Role == belay.RoleAssistant {
 		return []chatOut{chatAnswer(m)}, nil
-	case belay.RoleTool:
-		return chatResults(m), nil
 	}
-	content, err := userContent(ctx, m, read, func(p *belay.Part, url string) chatPart {
+	results, rest := answered(m)
+	var outs []chatOut
+	for _, r := range results {
+		outs = append(outs, chatOut{Role: "tool", Content: r.Text, CallID: callID(r.ID)})
+	}
+	if rest == nil {
+		return outs, nil
+	}
+	content, err := userContent(ctx, rest, read, func(p *belay.Part, url string) chatPart {
 		switch {
 		case p.Image != nil:
 			return chatPart{Type: "image_url", Image: &chatImage{url}}
@@ -158,7 +163,26 @@ func chatMessages(ctx context.Context, m *belay.Message, read wire.Contents) ([]
 		}
 		return chatPart{Type: "text", Text: p.Text}
 	})
-	return []chatOut{{Role: "user", Content: content}}, err
+	return append(outs, chatOut{Role: "user", Content: content}), err
+}
+
+// answered takes the results of calls out of a message. The rest is what the user
+// says; nil: nothing, of a message that has results.
+func answered(m *belay.Message) (results []*belay.ToolResult, rest *belay.Message) {
+	if m.Role != belay.RoleTool {
+		return nil, m
+	}
+	for i := range m.Parts {
+		switch p := &m.Parts[i]; {
+		case p.Result != nil:
+			results = append(results, p.Result)
+		case rest == nil:
+			rest = &belay.Message{Role: belay.RoleUser, Parts: []belay.Part{*p}}
+		default:
+			rest.Parts = append(rest.Parts, *p)
+		}
+	}
+	return results, rest
 }
 
 // userContent is what a user says: text, or parts if there is more than text.
@@ -207,19 +231,6 @@ func argsOf(c *belay.ToolCall) string {
 		return `{"unreadable":` + cmp.Or(string(c.Args), `""`) + `}`
 	}
 	return string(c.Args)
-}
-
-func chatResults(m *belay.Message) []chatOut {
-	var outs []chatOut
-	for _, p := range m.Parts {
-		switch {
-		case p.Result != nil:
-			outs = append(outs, chatOut{Role: "tool", Content: p.Result.Text, CallID: callID(p.Result.ID)})
-		case p.Text != "":
-			outs = append(outs, chatOut{Role: "user", Content: p.Text})
-		}
-	}
-	return outs
 }
 
 // callID is a call's id as the protocol takes it: at most 40 characters.

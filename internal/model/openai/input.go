@@ -182,17 +182,15 @@ func appendItems(ctx context.Context, dst []byte, m *belay.Message, by string, r
 				item(messageItem{"message", "assistant", p.Text})
 			}
 		}
-	case belay.RoleTool:
-		for _, p := range m.Parts {
-			switch {
-			case p.Result != nil:
-				item(resultItem{"function_call_output", callID(p.Result.ID), p.Result.Text})
-			case p.Text != "":
-				item(messageItem{"message", "user", p.Text})
-			}
-		}
 	default:
-		said, serr := userContent(ctx, m, read, func(p *belay.Part, url string) inputPart {
+		results, rest := answered(m)
+		for _, r := range results {
+			item(resultItem{"function_call_output", callID(r.ID), r.Text})
+		}
+		if rest == nil {
+			return dst, err
+		}
+		said, serr := userContent(ctx, rest, read, func(p *belay.Part, url string) inputPart {
 			switch {
 			case p.Image != nil:
 				return inputPart{Type: "input_image", Image: url}
