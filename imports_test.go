@@ -40,7 +40,7 @@ var layers = map[string]layer{
 	"internal/core":                {floor: 2, own: []string{".", "event", "internal/model/price"}, deny: impure},
 	"internal/model/price":         {floor: 1, own: []string{"."}, deny: impure},
 	"internal/core/grant":          {floor: 2, own: []string{".", "event", "internal/core/budget"}, deny: impure},
-	"internal/core/window":         {floor: 3, own: []string{"event", "internal/model/tokens"}, deny: impure},
+	"internal/core/window":         {floor: 3, own: []string{".", "event", "internal/model/tokens"}, deny: impure},
 	"internal/core/quota":          {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant"}, deny: impure},
 	"internal/core/coretest":       {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant"}},
 	"internal/core/session":        {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant", "internal/policy"}, deny: impure},

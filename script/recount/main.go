@@ -135,7 +135,6 @@ type Sum struct {
 	ReasonCoverage *float64 `json:"reasonCoverage,omitempty"`
 	AsksPer100     *float64 `json:"asksPer100,omitempty"`
 	Recursion      string   `json:"recursionIncidents"`
-	Efficiency     string   `json:"contextEfficiency"`
 	CostState      string   `json:"costState"`
 }
 
@@ -250,7 +249,7 @@ func recount(r io.Reader) (*Sum, error) {
 		return nil, err
 	}
 	s := &Sum{Sessions: len(l.sessions), Turns: len(l.ends), Outcomes: map[string]int{}, Gate: gate{Decisions: map[string]int{}},
-		Recursion: "not_applicable", Efficiency: "unavailable"}
+		Recursion: "not_applicable"}
 	l.turns(s)
 	l.models(s)
 	l.tools(s)

@@ -30,6 +30,8 @@ func (c *StatsCmd) Read(ctx context.Context, a *command.Program, st store.Store)
 		return 0, err
 	}
 	fold := story.NewStats()
+	var threads []belay.ThreadID // in the order in which they began
+	seen := map[belay.ThreadID]bool{}
 	from := a.Now().Add(-c.Since)
 	for r, err := range st.Scan(ctx, 0) {
 		if err != nil {
@@ -37,9 +39,16 @@ func (c *StatsCmd) Read(ctx context.Context, a *command.Program, st store.Store)
 		}
 		if wanted(r.Event.IDs.Session) && (c.Since == 0 || r.Event.Time.After(from)) {
 			fold.Apply(r.Event)
+			if id := r.Event.IDs.Thread; id != "" && !seen[id] {
+				threads, seen[id] = append(threads, id), true
+			}
 		}
 	}
-	return term.PrintStats(&a.Env, fold.Sum())
+	use, err := app.UseOf(ctx, st, threads)
+	if err != nil {
+		return 0, err
+	}
+	return term.PrintStats(&a.Env, fold.Sum(), use)
 }
 
 // wanted returns the filter for the sessions that count.

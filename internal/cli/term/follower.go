@@ -82,6 +82,7 @@ type TurnEnd struct {
 	Files     []ChangedFile
 	Published []view.Artifact
 	Call      *Called // the last one
+	From, To  int64   // the facts that the last request was made of
 }
 
 // NewFollower makes a follower that prints to e.
@@ -250,6 +251,8 @@ func (e *TurnEnd) Fold(ev event.Envelope) {
 		if a, ok := view.ArtifactOf(ev); ok {
 			e.Published = append(slices.DeleteFunc(e.Published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
+	case event.ModelRequested:
+		e.From, e.To = p.From, p.To
 	case event.ToolResult:
 		e.Call = &Called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
 	case event.ToolFailed:

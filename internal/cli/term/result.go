@@ -13,25 +13,26 @@ import (
 
 // Result is the last line of a run in JSON.
 type Result struct {
-	Session   belay.SessionID  `json:"session"`
-	Thread    belay.ThreadID   `json:"thread"`
-	Turn      belay.TurnID     `json:"turn"`
-	Outcome   belay.Outcome    `json:"outcome,omitempty"` // absent: it hasn't ended
-	Exit      int              `json:"exit"`
-	Summary   string           `json:"summary,omitempty"`
-	Output    json.RawMessage  `json:"output,omitempty"`
-	NextSteps string           `json:"nextSteps,omitempty"`
-	Artifacts []string         `json:"artifacts,omitempty"`
-	Code      string           `json:"code,omitempty"`
-	Reason    string           `json:"reason,omitempty"`
-	Changed   []ChangedFile    `json:"changed,omitempty"`
-	Cost      *Cost            `json:"cost,omitempty"`
-	Budget    *Budget          `json:"budget,omitempty"`    // of the session
-	Published []view.Artifact  `json:"published,omitempty"` // belay sessions artifacts prints them
-	Call      *Called          `json:"call,omitempty"`      // of belay tool call
-	Stats     *event.TurnStats `json:"stats,omitempty"`
-	Waits     []belay.ActionID `json:"waits,omitempty"` // for these answers
-	Resume    string           `json:"resume,omitempty"`
+	Session   belay.SessionID   `json:"session"`
+	Thread    belay.ThreadID    `json:"thread"`
+	Turn      belay.TurnID      `json:"turn"`
+	Outcome   belay.Outcome     `json:"outcome,omitempty"` // absent: it hasn't ended
+	Exit      int               `json:"exit"`
+	Summary   string            `json:"summary,omitempty"`
+	Output    json.RawMessage   `json:"output,omitempty"`
+	NextSteps string            `json:"nextSteps,omitempty"`
+	Artifacts []string          `json:"artifacts,omitempty"`
+	Code      string            `json:"code,omitempty"`
+	Reason    string            `json:"reason,omitempty"`
+	Changed   []ChangedFile     `json:"changed,omitempty"`
+	Cost      *Cost             `json:"cost,omitempty"`
+	Budget    *Budget           `json:"budget,omitempty"`    // of the session
+	Published []view.Artifact   `json:"published,omitempty"` // belay sessions artifacts prints them
+	Call      *Called           `json:"call,omitempty"`      // of belay tool call
+	Stats     *event.TurnStats  `json:"stats,omitempty"`
+	Context   *belay.ContextUse `json:"context,omitempty"` // what was made of what the model was given, if enough was to know
+	Waits     []belay.ActionID  `json:"waits,omitempty"`   // for these answers
+	Resume    string            `json:"resume,omitempty"`
 
 	Questions []*Question // that wait
 	Hint      string      // of what else may help than resuming
@@ -62,6 +63,11 @@ func (r *Result) Print(e *Env) {
 // printEnd prints the end of a turn.
 func (r *Result) printEnd(e *Env) {
 	fmt.Fprintln(e.Err, r.numbers())
+	if r.Context != nil {
+		if share, _ := r.Context.Efficiency(); share < belay.LowUse {
+			fmt.Fprintln(e.Err, "context: "+useText(*r.Context))
+		}
+	}
 	if r.Summary != "" && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
 		fmt.Fprintln(e.Out, Text(r.Summary))
 	}

@@ -16,36 +16,38 @@ import (
 // that can't be known is absent.
 type countedStats struct {
 	story.Stats
-	SilentStops    *float64 `json:"silentStops,omitempty"`
-	RetriesHelped  *float64 `json:"retriesHelped,omitempty"`
-	ReasonCoverage *float64 `json:"reasonCoverage,omitempty"`
-	AsksPer100     *float64 `json:"asksPer100,omitempty"`
-	Recursion      string   `json:"recursionIncidents"`
-	Efficiency     string   `json:"contextEfficiency"`
-	CostState      string   `json:"costState"` // known, estimated, at_least, unknown
+	SilentStops    *float64          `json:"silentStops,omitempty"`
+	RetriesHelped  *float64          `json:"retriesHelped,omitempty"`
+	ReasonCoverage *float64          `json:"reasonCoverage,omitempty"`
+	AsksPer100     *float64          `json:"asksPer100,omitempty"`
+	Recursion      string            `json:"recursionIncidents"`
+	Efficiency     *float64          `json:"contextEfficiency,omitempty"` // at least
+	Context        *belay.ContextUse `json:"context,omitempty"`           // if enough was given to know
+	CostState      string            `json:"costState"`                   // known, estimated, at_least, unknown
 }
 
-// What the facts of this build can't tell.
-const (
-	noChildren  = "not_applicable" // no agent starts another
-	notMeasured = "unavailable"    // nothing counts the context that was used
-)
+// noChildren is what the facts of this build tell of agents that start others.
+const noChildren = "not_applicable"
 
-func withShares(s story.Stats) countedStats {
+func withShares(s story.Stats, u belay.ContextUse) countedStats {
 	known := func(v float64, ok bool) *float64 {
 		if !ok {
 			return nil
 		}
 		return &v
 	}
-	return countedStats{Stats: s, SilentStops: known(s.SilentStops()), RetriesHelped: known(s.RetriesHelped()),
+	out := countedStats{Stats: s, SilentStops: known(s.SilentStops()), RetriesHelped: known(s.RetriesHelped()),
 		ReasonCoverage: known(s.ReasonCoverage()), AsksPer100: known(s.AskRate()),
-		Recursion: noChildren, Efficiency: notMeasured, CostState: s.Cost.State()}
+		Recursion: noChildren, Efficiency: known(u.Efficiency()), CostState: s.Cost.State()}
+	if out.Efficiency != nil {
+		out.Context = &u
+	}
+	return out
 }
 
-// PrintStats prints what was counted.
-func PrintStats(e *Env, s story.Stats) (int, error) {
-	return e.Show(withShares(s), func() {
+// PrintStats prints what was counted, and what was made of what models were given.
+func PrintStats(e *Env, s story.Stats, u belay.ContextUse) (int, error) {
+	return e.Show(withShares(s, u), func() {
 		t := tabwriter.NewWriter(e.Out, 0, 0, 2, ' ', 0)
 		row := func(name, format string, args ...any) { fmt.Fprintf(t, "%s\t%s\n", name, fmt.Sprintf(format, args...)) }
 		row("sessions", "%s", Count(int64(s.Sessions)))
@@ -62,7 +64,7 @@ func PrintStats(e *Env, s story.Stats) (int, error) {
 		row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
 		row("questions", "%d allowed, %d denied, %d expired", s.Gate.Allowed, s.Gate.Denied, s.Gate.Expired)
 		row("recursion incidents", "not applicable: no agent starts another")
-		row("context efficiency", "unavailable: nothing counts the context that was used")
+		row("context efficiency", "%s", useText(u))
 		t.Flush() //nolint:errcheck // nobody is left to tell
 		behind(e, s.Tools, "TOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES", func(x story.ToolStats) []any {
 			return []any{Line(x.Name), x.Calls, percent(ratio(x.OK, x.Calls)), x.Retried, x.Helped,
@@ -83,6 +85,27 @@ func PrintStats(e *Env, s story.Stats) (int, error) {
 				Millis(m.FirstMS / int64(max(1, m.Answers))), Millis(m.TookMS / int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()")}
 		})
 	})
+}
+
+// useText is how much of what a model was given it used, and what the largest of the
+// rest is, where that is most.
+func useText(u belay.ContextUse) string {
+	share, known := u.Efficiency()
+	if !known {
+		return fmt.Sprintf("unknown: results and chunks had %s tokens, under %s", Count(u.Given), Count(belay.LeastGiven))
+	}
+	text := fmt.Sprintf("at least %s of %s tokens of results and chunks were cited", percent(share, true), Count(u.Given))
+	if u.Newest > 0 {
+		text += fmt.Sprintf(" (in the newest %d threads)", u.Newest)
+	}
+	if share >= belay.LowUse {
+		return text
+	}
+	var names []string
+	for _, it := range u.Uncited {
+		names = append(names, fmt.Sprintf("%s (%s)", Line(it.Name), Count(it.Tokens)))
+	}
+	return text + "; the largest that weren't: " + strings.Join(names, ", ")
 }
 
 // behind prints a table behind an empty line, if it has rows.

@@ -38,6 +38,10 @@ func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 	return r.Exit, nil
 }
 
+// maxUseRead is how many facts are read at most to tell what was made of what the model
+// was given; belay stats reads more.
+const maxUseRead = 20_000
+
 // over completes the result of a turn that has ended.
 func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	e := w.watch.End
@@ -48,6 +52,11 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	}
 	r.Changed = term.CountLines(ctx, w.Store, e.Files)
 	r.Cost = term.CostOf(e.Stats)
+	if e.To-e.From < maxUseRead {
+		if u, err := app.UseOfTurn(ctx, w.Store, w.thread, e.From); err == nil && u.Given >= belay.LeastGiven {
+			r.Context = &u
+		}
+	}
 	if s, err := app.StateOf(ctx, w.Store, w.session); err == nil && s.Budget.Limit != (belay.Amounts{}) {
 		r.Budget = &term.Budget{Limit: s.Budget.Limit, Left: s.Budget.Own()}
 	}

@@ -78,11 +78,14 @@ func (x *Index) Answer(text string, q Question) (string, error) {
 	return b.String(), nil
 }
 
+// chunkMark is how a chunk begins where it is shown.
+const chunkMark = "[chunk "
+
 // show writes a chunk from an offset on.
 func (x *Index) show(b *strings.Builder, text string, number, offset int) {
 	c := x.Chunks[number-1]
 	part := strings.ToValidUTF8(c.Of(text)[offset:], "")
-	fmt.Fprintf(b, "[chunk %d of %d, lines %d-%d]\n", number, len(x.Chunks), c.Line, c.Last())
+	fmt.Fprintf(b, chunkMark+"%d of %d, lines %d-%d]\n", number, len(x.Chunks), c.Line, c.Last())
 	shown := event.CutText(part, shownBytes)
 	b.WriteString(strings.TrimSuffix(shown, "\n") + "\n")
 	if len(shown) < len(part) {

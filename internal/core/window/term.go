@@ -45,8 +45,12 @@ func kindOf(r rune) int {
 // eachTerm takes the words of a text in small letters, and identifiers also in their
 // parts: parseHTTPRequest is that, parse, http and request. What take is given is
 // overwritten afterwards.
-func eachTerm(text string, take func([]byte)) {
-	var w word
+func eachTerm(text string, take func([]byte)) { split(text, word{}, take) }
+
+// eachWord is eachTerm without parts.
+func eachWord(text string, take func([]byte)) { split(text, word{whole: true}, take) }
+
+func split(text string, w word, take func([]byte)) {
 	for i := 0; i < len(text); {
 		r, n := rune(text[i]), 1
 		if r >= utf8.RuneSelf {
@@ -77,13 +81,14 @@ type word struct {
 	text  []byte
 	parts []int // where parts begin
 	last  int   // kind of the last letter
+	whole bool  // parts don't matter
 }
 
 // add appends a letter. next is the kind of the one behind it: of two capitals the
 // second begins a part if a small letter follows, as in HTTPRequest.
 func (w *word) add(r rune, kind, next int) {
 	begins := w.last != kind && (w.last != upper || kind != lower) || kind == upper && next == lower
-	if begins && w.last != none && kind != joint {
+	if begins && w.last != none && kind != joint && !w.whole {
 		w.parts = append(w.parts, len(w.text))
 	}
 	w.text, w.last = utf8.AppendRune(w.text, unicode.ToLower(r)), kind

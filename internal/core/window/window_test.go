@@ -8,6 +8,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model/tokens"
 )
 
@@ -197,4 +198,68 @@ func BenchmarkIndex(b *testing.B) {
 			x.Best(text, "where is the retry backoff computed", 0.3, 3)
 		}
 	})
+}
+
+// What is cited is what a later answer or argument names by its path, or by two words
+// that nothing showed before.
+// Guarantee: M65.
+func TestWhatIsCited(t *testing.T) {
+	filler := strings.Repeat("filler ", 50)
+	result := func(id belay.CallID, text string) belay.Message {
+		return belay.Message{Role: belay.RoleTool, Parts: []belay.Part{{Result: &belay.ToolResult{ID: id, Name: "read", Text: text + filler}}}}
+	}
+	says := func(text string, calls ...*belay.ToolCall) belay.Message {
+		m := belay.Text(belay.RoleAssistant, text)
+		for _, c := range calls {
+			m.Parts = append(m.Parts, belay.Part{Call: c})
+		}
+		return m
+	}
+	read := func(id belay.CallID, path string) *belay.ToolCall {
+		return &belay.ToolCall{ID: id, Name: "read", Args: []byte(`{"path":"` + path + `"}`)}
+	}
+	excerpt := NewIndex(long(), ChunkTokens).Excerpt("0123456789ab", long(), "retryBackoff", 0.3, false)
+	for name, c := range map[string]struct {
+		then []belay.Message // after the result of reading src/a.go
+		want bool
+	}{
+		"nothing":                        {nil, false},
+		"one word":                       {[]belay.Message{says("the scheduler is there")}, false},
+		"two words":                      {[]belay.Message{says("the scheduler has a watchdog")}, true},
+		"two words in two answers":       {[]belay.Message{says("the scheduler"), says("a watchdog")}, false},
+		"an identifier is one word":      {[]belay.Message{says("schedulerWatchdogs")}, false},
+		"short words":                    {[]belay.Message{says("a b twice short")}, false},
+		"words that the task had":        {[]belay.Message{says("explain the program")}, false},
+		"words that it said itself":      {[]belay.Message{says("surely whatever")}, false},
+		"its path":                       {[]belay.Message{says("it is in src/a.go")}, true},
+		"its path in an argument":        {[]belay.Message{says("", read("c2", "src/a.go"))}, true},
+		"words that another showed next": {[]belay.Message{result("c9", "scheduler watchdog"), says("scheduler watchdog")}, true},
+	} {
+		var u Use
+		u.Take(belay.Text(belay.RoleUser, "please explain the program"), true)
+		u.Take(says("surely, whatever it takes", read("c1", "src/a.go")), true)
+		u.Take(result("c1", "scheduler watchdog schedulerWatchdogs a b twice short explain program surely whatever "), true)
+		for _, m := range c.then {
+			u.Take(m, m.Role == belay.RoleAssistant)
+		}
+		if s := u.Sum(); (s.Cited > 0) != c.want || s.Given < 50 || s.Cited == 0 && s.Uncited[0].Name != "read src/a.go" {
+			t.Errorf("%s: %+v", name, s)
+		}
+	}
+	var u Use
+	u.Take(belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{Text: excerpt, Whole: &belay.Ref{}}}}, true)
+	u.Take(says("retryBackoff is exponential(attempt)"), true)
+	s := u.Sum()
+	if share, known := s.Efficiency(); len(s.Uncited) != 1 || !strings.HasPrefix(s.Uncited[0].Name, "chunk 1 of ") || s.Cited < 500 || known || share != 0 {
+		t.Errorf("chunks: %+v, %v", s, share)
+	}
+	for range 9 {
+		u.Take(result("c1", strings.Repeat("unheard ", 1000)), true)
+	}
+	if s := u.Sum(); len(s.Uncited) != belay.MaxUncited || s.Uncited[0].Tokens < 1000 {
+		t.Errorf("the largest: %+v", s.Uncited)
+	}
+	if share, known := u.Sum().Efficiency(); !known || share <= 0 || share >= belay.LowUse {
+		t.Errorf("the share: %v, %v", share, known)
+	}
 }
