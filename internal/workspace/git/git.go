@@ -132,6 +132,7 @@ func (g Git) list(ctx context.Context, text []byte) ([]setting, error) {
 		return nil, err
 	}
 	cmd := exec.CommandContext(ctx, program, "config", "--file", "-", "--no-includes", "--list", "-z")
+	cmd.WaitDelay = time.Second
 	cmd.Dir, cmd.Env, cmd.Stdin = "/", append(g.env(nil), "GIT_DIR="+os.DevNull, "GIT_CEILING_DIRECTORIES=/"), bytes.NewReader(text)
 	out, err := cmd.Output()
 	if err != nil {
