@@ -22,7 +22,7 @@ const maxSeen = 4096
 // control doesn't see an empty one.
 var stubNames = []string{
 	".belay", ".git", ".git/hooks", ".vscode", ".idea", ".zed", ".cursor", ".cursorrules", ".claude", ".claude.json", ".codex", ".gemini", ".mcp.json", ".windsurf",
-	".continue", ".clinerules", ".agents", ".openclaw", ".opencode", ".husky", ".devcontainer", "AGENTS.md", "CLAUDE.md", "GEMINI.md",
+	".continue", ".clinerules", ".agents", ".openclaw", ".opencode", ".husky", ".devcontainer", "AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
 	".envrc", ".bashrc", ".profile", ".zshrc", ".exrc", ".vimrc", ".nvimrc", ".gitlab-ci.yml", ".github/workflows", "sitecustomize.py", "usercustomize.py",
 }
 
