@@ -15,11 +15,17 @@ type ContextResolved struct {
 	Omitted []ContextOmission `json:"omitted,omitempty"`
 	Tokens  int64             `json:"tokens,omitempty"` // estimate of all items
 	Taint   []string          `json:"taint,omitempty"`  // untrusted origins now in the conversation, as kind:origin; secret: a secret was read
+
+	Text        belay.Content `json:"text,omitzero"`         // what stands in the conversation of the items; the others are in the instructions
+	Environment []string      `json:"environment,omitempty"` // what Text says of where the turn works, as name: value; later turns have only what changed
+	Look        int           `json:"look,omitempty"`        // of the turn, from 1: what was looked up for it
+
+	Instructions *belay.Content `json:"instructions,omitempty"` // what the instructions hold of the items, until the conversation begins anew
 }
 
 // ContextItem is one piece of context.
 type ContextItem struct {
-	Kind   string     `json:"kind"` // memory, file, rules, knowledge, policy, instruction, pin
+	Kind   string     `json:"kind"` // memory, file, rules, knowledge, policy, instruction, pin, environment
 	Name   string     `json:"name"`
 	Ref    *belay.Ref `json:"ref,omitempty"`
 	Scope  string     `json:"scope,omitempty"`
@@ -31,7 +37,7 @@ type ContextItem struct {
 type ContextOmission struct {
 	Kind   string `json:"kind"`
 	Name   string `json:"name"`
-	Reason string `json:"reason"` // budget, missing, denied, stale
+	Reason string `json:"reason"` // budget, missing, denied, depth, repeated, stale, relevance
 }
 
 // ContextCompactionStarted announces an attempt to shorten a conversation for the

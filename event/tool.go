@@ -42,6 +42,8 @@ type ToolResult struct {
 	Files   []FileSeen    `json:"files,omitempty"`              // file versions the thread has seen after it
 	Millis  int64         `json:"ms,omitempty"`
 	Exit    int           `json:"exit,omitempty"` // of the command that it ran to its end; 0 is success, or no command
+
+	Instructions []string `json:"instructions,omitempty"` // files of instructions for the folders of Files
 }
 
 // Outcome is how the call ended, in a word that people read: ok, or exit 3 of a

@@ -74,7 +74,7 @@ func NewHost(o Options) *host.Host {
 			}
 			return st, nil
 		},
-		Say: o.Say, Boundary: confine.Boundary, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: kept, Keepable: kept.Check,
+		Say: o.Say, Boundary: confine.Boundary, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: kept, Git: kept, Keepable: kept.Check,
 		Point: o.Point,
 	})
 }

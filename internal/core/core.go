@@ -80,6 +80,7 @@ type CallModel struct {
 	Context                  int64  // the largest context in tokens; 0: unknown
 	Tokens                   int64  // estimate of the input; 0: unknown
 	Cut                      Cut
+	Instructions             *belay.Ref // of the place, behind those of the rules; nil: none
 }
 
 // Cut is which sizes of an input, as its server reports it, mean that the server left
@@ -96,6 +97,8 @@ type Compact struct {
 	Plan      []event.PlanItem
 	Question  belay.ActionID // about the turn itself, that is open
 	Processes []string       // that run: id and command line
+
+	Instructions *belay.Ref // of the place; nil: none
 }
 
 // Key is that of the fact.
@@ -157,6 +160,25 @@ type CheckCall struct {
 
 // Key is that of one checker and call.
 func (e CheckCall) Key() string { return "check/" + string(e.IDs.Call) + "/" + e.Checker }
+
+// LookAround looks up what a turn's model is told of where it works, in the
+// conversation.
+type LookAround struct {
+	IDs  belay.IDs // Turn is set
+	Look int       // of the turn, from 1
+	Dir  string    // the workspace
+
+	Environment bool     // where the turn works is to be told
+	Lines       []string // what its rules say of that, as name: value
+	Known       []string // what the model was told before
+
+	Changed []event.ContextItem // instructions that aren't what the model was given
+	Gone    []string            // instructions that it was given, and that are no more
+	Nested  []string            // files of instructions for folders that it works in now
+}
+
+// Key is that of one look of a turn.
+func (e LookAround) Key() string { return "look/" + string(e.IDs.Turn) + "/" + strconv.Itoa(e.Look) }
 
 // TakeSnapshot keeps the workspace as it is before or after a turn.
 type TakeSnapshot struct {

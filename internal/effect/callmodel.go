@@ -104,6 +104,9 @@ func (v *performer) read(ctx context.Context, run *engine.Run, a *answer) error 
 	}
 	a.tools = a.shared.tools(c.Cut())
 	r := a.request(c.Shown(model.AbilitiesOf(prov, a.settings.Model)))
+	if r.System, err = v.system(ctx, a.rules, a.eff.Rules, a.eff.Instructions); err != nil {
+		return err
+	}
 	if err := v.fits(a, r); err != nil {
 		return err
 	}
@@ -131,7 +134,7 @@ func (v *performer) resolveProvider(ctx context.Context, a *answer) (model.Provi
 // request is what is asked, over a conversation.
 func (a *answer) request(messages []belay.Message) model.Request {
 	r := model.Request{
-		Model: a.settings.Model, System: a.rules.System, Messages: messages, Tools: a.tools,
+		Model: a.settings.Model, Messages: messages, Tools: a.tools,
 		ForceTool: a.eff.ForceTool, Attempt: a.eff.Attempt, Failures: a.eff.Failures, Key: string(a.eff.Step),
 		Content: a.v.e.c.Store.Get, Effort: a.rules.Settings.Effort, Output: a.rules.Answer(), MaxOutput: int(a.eff.MaxOutput),
 	}

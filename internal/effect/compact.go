@@ -222,7 +222,10 @@ func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []b
 		focus = " The person asks to keep this above all: " + s.eff.Focus
 	}
 	if s.eff.Chunk == 0 {
-		req.System, req.Tools, req.Effort = rules.System, rules.tools(s.win.Cut), rules.Settings.Effort
+		if req.System, err = s.v.system(ctx, rules.Rules, s.eff.Rules, s.eff.Instructions); err != nil {
+			return "", err
+		}
+		req.Tools, req.Effort = rules.tools(s.win.Cut), rules.Settings.Effort
 		req.Messages, req.Note = history.ShownTo(msgs, model.AbilitiesOf(prov, settings.Model)), history.Note(summaryNote+focus)
 		return s.ask(ctx, prov, req)
 	}

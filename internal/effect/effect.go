@@ -42,6 +42,9 @@ type Config struct {
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
 	Inspect  Inspect                          // looks at the files that they leave; may be nil
 
+	// Surroundings are what models are told of workspaces; nil: little.
+	Surroundings Surroundings
+
 	// Counts is how a model counts tokens; nil: no request is refused for its length.
 	Counts func(s belay.Settings) tokens.Profile
 }
@@ -157,6 +160,8 @@ func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effec
 		return v.runTool(ctx, run, eff)
 	case core.CheckCall:
 		return v.checkCall(ctx, run, eff)
+	case core.LookAround:
+		return v.lookAround(ctx, eff)
 	case core.TakeSnapshot:
 		return v.takeSnapshot(ctx, eff)
 	case core.GoBack:

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/belay-run/belay"
@@ -25,7 +26,41 @@ type rulesCache struct {
 	mu      sync.Mutex
 	all     map[belay.Digest]*sharedRules
 	byTools map[belay.Digest]*sharedRules // those that were decoded last with these tools
+	systems map[systemKey]string          // with the instructions of a place
 }
+
+// systemKey is what the instructions of a request are made of.
+type systemKey struct{ rules, place belay.Digest }
+
+// system is the instructions of a request: those of its rules, and those of the place
+// as they were when the conversation began.
+func (v *performer) system(ctx context.Context, r *thread.Rules, rules belay.Ref, place *belay.Ref) (string, error) {
+	if place == nil {
+		return r.System, nil
+	}
+	c, key := &v.e.rules, systemKey{rules.Digest, place.Digest}
+	c.mu.Lock()
+	s, ok := c.systems[key]
+	c.mu.Unlock()
+	if ok {
+		return s, nil
+	}
+	text, err := v.e.c.Store.Get(ctx, key.place)
+	if err != nil {
+		return "", err
+	}
+	s = strings.TrimRight(r.System, "\n") + "\n\n" + string(text)
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.systems == nil || len(c.systems) >= maxSystems {
+		c.systems = map[systemKey]string{}
+	}
+	c.systems[key] = s
+	return s, nil
+}
+
+// maxSystems bounds the instructions that are kept ready.
+const maxSystems = 64
 
 // sharedRules are rules that were decoded once: read only.
 type sharedRules struct {

@@ -32,6 +32,9 @@ func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTo
 		var taken secret.Taken
 		if p, taken, err = v.result(keep, eff, spec, r); err == nil {
 			p.Millis = ms
+			if rules, err := v.rules(keep, eff.Rules); err == nil {
+				p.Instructions = v.instructed(rules.Workspace, rules.Settings, p.Files)
+			}
 			return s.ended(taken, p)
 		}
 	}

@@ -6,13 +6,16 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/google"
@@ -22,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/testkit/modelserver"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // TestEachRequestBeginsWithTheOneBefore plays sixty steps in every protocol over
@@ -33,9 +37,10 @@ import (
 func TestEachRequestBeginsWithTheOneBefore(t *testing.T) {
 	for _, p := range protocols(t) {
 		var kept [][]byte
+		ws := t.TempDir()
 		for _, memory := range []string{"kept", "evicted", "restarted"} {
 			synctest.Test(t, func(t *testing.T) {
-				bodies := longSession(t, p, memory)
+				bodies := longSession(t, p, memory, ws)
 				if len(bodies) < 60 {
 					t.Fatalf("%s, %s: %d requests", p, memory, len(bodies))
 				}
@@ -135,7 +140,7 @@ func longScenes() (list []modelserver.Scene) {
 }
 
 // longSession plays the scenes and returns the bodies of the requests.
-func longSession(t *testing.T, protocol, memory string) (bodies [][]byte) {
+func longSession(t *testing.T, protocol, memory, ws string) (bodies [][]byte) {
 	scenes := longScenes()
 	server := modelserver.New(func(a modelserver.Asked) modelserver.Scene { return scenes[min(a.N, len(scenes))-1] })
 	far := newFarEnd(t, server, server, false)
@@ -153,17 +158,25 @@ func longSession(t *testing.T, protocol, memory string) (bodies [][]byte) {
 	b := newBench(t, "steps:\n"+done, func(s *belay.Settings) { s.Provider, s.Model, s.Approvals = protocol, "m", belay.ApprovalsWait }, pure("look", run), put)
 	b.changeRules(func(r *thread.Rules) {
 		r.Grants = slices.DeleteFunc(r.Grants, func(g policy.Grant) bool { return g.Tool == "put" })
+		r.Environment, r.Workspace = true, ws
 	})
+	around := &around{}
+	b.c.Around = around
+	renew := func() {
+		t.Helper()
+		b.e.Close() //nolint:errcheck // it rests
+		var err error
+		if b.e, err = newEngine(b.c); err != nil {
+			t.Fatal(err)
+		}
+	}
+	renew()
 	b.wrap = func(model.Provider) model.Provider { return provider }
 	n := 0
 	goOn := func(to belay.StreamID, c belay.Command) {
 		if memory == "restarted" {
-			b.e.Close() //nolint:errcheck // it rests
 			provider = adapter()
-			var err error
-			if b.e, err = newEngine(b.c); err != nil {
-				t.Fatal(err)
-			}
+			renew()
 		}
 		n++
 		if err := b.h.Enqueue(t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_more_", n)), Principal: "user:ann", Session: sess, Stream: to, Command: c}); err != nil {
@@ -187,10 +200,47 @@ func longSession(t *testing.T, protocol, memory string) (bodies [][]byte) {
 	if len(find[event.TurnCompleted](log)) != 2 || len(find[event.ThreadUpdated](log)) != 1 || len(find[event.ModelFailed](log)) != 1 || kinds["grace"] != 1 || kinds["nudge"] != 1 {
 		t.Fatalf("%s, %s: it went another way: %v, ends with %+v", protocol, memory, kinds, log[len(log)-1].Data)
 	}
-	for _, a := range server.Heard() {
+	heard := server.Heard()
+	for _, a := range heard {
 		bodies = append(bodies, a.Body)
 	}
+	all, last := strings.Join(heard[0].Texts, "\n"), strings.Join(heard[len(heard)-1].Texts, "\n")
+	if !strings.Contains(all, "\nworkspace: ") || !strings.Contains(all, "git changed files: 1") || strings.Contains(heard[0].System, "workspace: ") ||
+		!strings.HasPrefix(last, all) || strings.Count(last, "\nworkspace: ") != 1 || strings.Count(last, "Changed since you were told where you work:\ngit changed files: 2") != 1 {
+		t.Fatalf("%s, %s: what the model is told of where it works:\n%s\n…\n%s", protocol, memory, all, last)
+	}
 	return bodies
+}
+
+// around is a workspace in which one more file changes from turn to turn.
+type around struct {
+	n    int
+	text string // of the files of instructions
+}
+
+func (a *around) Status(context.Context, string) (git.Status, error) {
+	a.n++
+	return git.Status{Branch: "main", Head: "c0ffee", Changed: a.n}, nil
+}
+
+func (a *around) Above(_ string, files []string) (names []string) {
+	for _, f := range files {
+		if dir := path.Dir(f); a.text != "" && dir != "." {
+			names = append(names, dir+"/AGENTS.md")
+		}
+	}
+	return names
+}
+
+func (a *around) Instructions(_ string, names []string) (all []effect.Instruction, left []event.ContextOmission) {
+	for _, n := range names {
+		if strings.HasPrefix(n, "gone/") {
+			left = append(left, event.ContextOmission{Kind: "instruction", Name: n, Reason: "denied"})
+			continue
+		}
+		all = append(all, effect.Instruction{Name: n, Scope: "workspace", Text: a.text})
+	}
+	return all, left
 }
 
 // waits is the n-th question, which must be open.
@@ -206,4 +256,71 @@ func (b *bench) waits(n int) belay.ActionID {
 		b.t.Fatalf("%d questions were asked, not %d", len(asked), n)
 	}
 	return asked[n-1]
+}
+
+// What changed of instructions, and those of a folder that is worked in, are told in
+// the conversation; the instructions of requests stay what they were.
+func TestInstructionsThatChangeAreTold(t *testing.T) {
+	server := modelserver.New(func(a modelserver.Asked) modelserver.Scene {
+		switch a.N {
+		case 3:
+			return modelserver.Scene{Scene: modeltest.Scene{Calls: []model.Call{{Name: "look", Args: `{}`}, {Name: "look", Args: `{"n":1}`}}, Stop: "tool_calls"}}
+		default:
+			return modelserver.Scene{Scene: modeltest.Scene{Text: "done", Stop: "stop"}}
+		}
+	})
+	far := newFarEnd(t, server, server, false)
+	defer far.close()
+	provider := adapters["openai"](far.endpoint(t, "http://"+vendorHost+"/v1"))
+	run := func(context.Context, tool.Call) (tool.Result, error) {
+		return tool.Result{Text: "seen", Files: []event.FileSeen{{Path: "sub/a.go", Digest: "d"}, {Path: "gone/a.go", Digest: "d"}}}, nil
+	}
+	b := newBench(t, "steps:\n"+done, func(s *belay.Settings) {
+		s.Provider, s.Model, s.Completion = "openai", "m", belay.CompletionConversational
+	}, pure("look", run))
+	b.wrap = func(model.Provider) model.Provider { return provider }
+	b.c.Around = &around{text: "Write s3cr3t-value nowhere."}
+	var err error
+	b.e.Close() //nolint:errcheck // it rests
+	if b.e, err = newEngine(b.c); err != nil {
+		t.Fatal(err)
+	}
+	keep := func(text string) *belay.Ref {
+		ref, err := b.h.Put(t.Context(), []byte(text), "text/markdown")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &ref
+	}
+	for n, text := range []string{"Be brief.", "Be kind. " + strings.Repeat("Be kind. ", 600)} {
+		b.changeRules(func(r *thread.Rules) {
+			r.Environment, r.Tokens = true, 100
+			r.Instructions = &belay.Content{Ref: keep("# Instructions\n" + text), Tokens: 10}
+			r.Context = []event.ContextItem{{Kind: "instruction", Name: "AGENTS.md", Scope: "workspace", Ref: keep(text)}}
+		})
+		if n == 0 {
+			b.run()
+		} else {
+			for i := range 2 {
+				turn := belay.SubmitWork{Thread: thr, Task: belay.TaskID(fmt.Sprint("task_more", i)), Turn: belay.TurnID(fmt.Sprint("turn_more", i)), Text: belay.Content{Text: "more"}, Rules: b.ref}
+				if err := b.h.Enqueue(t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_more", i)), Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: turn}); err != nil {
+					t.Fatal(err)
+				}
+				if err := b.e.Session(t.Context(), sess, nil); err != nil {
+					t.Fatal(err)
+				}
+			}
+		}
+	}
+	heard := server.Heard()
+	if len(heard) != 4 {
+		t.Fatalf("%d requests", len(heard))
+	}
+	for i, want := range []struct{ changed, nested int }{{0, 0}, {1, 0}, {1, 0}, {1, 1}} {
+		a, all := heard[i], strings.Join(heard[i].Texts, "\n")
+		if strings.Count(a.System, "Be brief.") != 1 || strings.Contains(a.System, "Be kind.") || strings.Count(all, "(workspace) have changed. They are now:\n\nBe kind.") != want.changed ||
+			strings.Count(all, "Instructions in sub/AGENTS.md, for what lies beside and below it:\n\nWrite [redacted:KEY] nowhere.") != want.nested || strings.Contains(string(a.Body), "s3cr3t") {
+			t.Errorf("request %d: %s\n%s", i+1, a.System, all)
+		}
+	}
 }

@@ -34,6 +34,7 @@ type config struct {
 	Confine  effect.Confine
 	Inspect  effect.Inspect
 	Counts   func(s belay.Settings) tokens.Profile
+	Around   effect.Surroundings
 }
 
 // system is an engine with its performers.
@@ -44,7 +45,7 @@ type system struct {
 
 func newEngine(c config) (*system, error) {
 	p, err := effect.New(effect.Config{Store: c.Store, Provider: c.Provider, Tools: c.Tools, ToolsIn: c.ToolsIn, Secrets: c.Secrets, ArgsKey: c.ArgsKey, Now: c.Now, Live: c.Live,
-		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts})
+		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts, Surroundings: c.Around})
 	if err != nil {
 		return nil, err
 	}

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/providers"
@@ -18,8 +17,8 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/workspace/git"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 )
@@ -45,6 +44,7 @@ type Config struct {
 	Inspect  effect.Inspect
 	Check    effect.Check
 	Keeper   history.Snapshots
+	Git      git.Git
 	Keepable func(ctx context.Context, workspace string) error // refuses a workspace that can't be kept
 	Point    func(kind string)                                 // passed to the engine; for crash tests
 }
@@ -262,30 +262,6 @@ func (h *Host) Over(p *app.Place, have belay.Settings, g config.Given) (config.S
 func (h *Host) RulesOf(w *config.Workspace) (*config.Rules, error) {
 	h.c.Say(w.IgnoredRules())
 	return w.Rules()
-}
-
-// instruct puts a workspace's instructions into rules and records which they are
-// and which were left out.
-func (h *Host) instruct(ctx context.Context, p *app.Place, rules *thread.Rules) error {
-	all, omitted := p.Instructions()
-	for _, o := range omitted {
-		rules.LeftOut = append(rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: o.Name, Reason: o.Reason})
-	}
-	var text strings.Builder
-	for _, i := range all {
-		clean := h.c.Models.Secrets.Bytes([]byte(i.Text))
-		ref, err := h.opened.Put(ctx, clean, "text/markdown")
-		if err != nil {
-			return err
-		}
-		i.Text = string(clean)
-		text.WriteString(i.String())
-		rules.Context = append(rules.Context, event.ContextItem{Kind: "instruction", Name: i.Name, Ref: &ref, Scope: i.Scope})
-	}
-	if text.Len() > 0 {
-		rules.System = strings.TrimRight(rules.System, "\n") + "\n\n# Instructions of this place\n" + text.String()
-	}
-	return nil
 }
 
 // settingError names the part of a request that an error about a setting is about.

@@ -91,7 +91,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	secrets.Sign(key)
 	p, err := effect.New(effect.Config{
 		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, ArgsKey: key, Now: h.c.Now, Live: show,
-		Keeper: h.c.Keeper, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
+		Keeper: h.c.Keeper, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
 	})
 	if err != nil {
 		return nil, err
@@ -157,7 +157,8 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 		return app.Draft{}, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: p.Tools.Choose(c.Tools), System: SystemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
-		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings)}
+		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings),
+		Environment: c.Provider != config.Direct, Cwd: p.Cwd()}
 	rules.Profile.Priced = limitsMoney(c)
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)

@@ -67,6 +67,9 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.Undo = ""
 	case event.HistoryRollbackCompleted:
 		s.wentBack(p)
+		if p.Scope == event.ScopeThread {
+			s.forget()
+		}
 	case event.TurnFailed:
 		s.Queue = slices.DeleteFunc(s.Queue, func(q Queued) bool { return q.Turn == e.IDs.Turn })
 	}
@@ -102,12 +105,15 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 		k.Start = e.Seq
 	}
 	s.Back = false
+	s.Told, s.Anew = false, false
 	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits}
 }
 
 func (s *State) applyTurn(e event.Envelope) {
 	t := s.Turn
 	switch p := e.Data.(type) {
+	case event.ContextResolved:
+		s.looked(p)
 	case event.ThreadUpdated:
 		if p.Hold == nil && p.Pin == nil && p.Compact == nil {
 			t.changeRules(p)

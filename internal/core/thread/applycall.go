@@ -113,6 +113,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	t.Failing, t.Denied = nil, false
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.Files.saw(e.Seq, p.Files)
+	s.works(p.Instructions)
 	t.track(c, p.Digest, "", false)
 }
 

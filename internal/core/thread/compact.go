@@ -76,10 +76,10 @@ func (w *windowState) from() int64 {
 // tooSmall reports whether the fixed prompt alone fills more than half of the model's
 // context. Then a model that reads more is taken, or the turn ends.
 func (d *decision) tooSmall(to core.Candidate) bool {
-	if to.Context <= 0 || d.rules.Tokens <= to.Context/2 {
+	if to.Context <= 0 || d.fixed() <= to.Context/2 {
 		return false
 	}
-	reason := fmt.Sprintf("instructions and tools have about %d tokens, and %s reads %d", d.rules.Tokens, to.Model, to.Context)
+	reason := fmt.Sprintf("instructions and tools have about %d tokens, and %s reads %d", d.fixed(), to.Model, to.Context)
 	if !d.moveOn(true, "CONTEXT_TOO_SMALL: "+reason) {
 		d.fail(belay.Failed, "CONTEXT_TOO_SMALL", reason+": take a model that reads more, or fewer tools (--tools)")
 	}
@@ -124,7 +124,7 @@ func shorten(d *decision) bool {
 
 // compact is the effect of a compaction.
 func (d *decision) compact(c *compaction) core.Compact {
-	e := core.Compact{IDs: c.IDs, Started: c.Started, ContextCompactionStarted: c.ContextCompactionStarted, Plan: d.Plan}
+	e := core.Compact{IDs: c.IDs, Started: c.Started, ContextCompactionStarted: c.ContextCompactionStarted, Plan: d.Plan, Instructions: d.instructionsRef()}
 	for _, p := range d.Pins {
 		e.Pins = append(e.Pins, p.PinChange)
 	}
@@ -270,7 +270,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 // budget has no room for it.
 func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate, all int64) (r reservation, left bool) {
 	room := usable(by)
-	counted := all + d.rules.Tokens
+	counted := all + d.fixed()
 	requests := int64(1)
 	if d.rules.Settings.Compact.Model != "" || c.Trigger == triggerOverflow || room > 0 && counted*11/10+mostSummary > by.Context {
 		c.Chunk = max(room/2, 2_000)
@@ -363,6 +363,7 @@ func (s *State) applyWindow(e event.Envelope) {
 		if c := s.closeCompaction(p.Started); c != nil {
 			s.Counts.All = p.TokensAfter + max(0, s.Counts.All-c.Tokens)
 			s.Counts.Used, s.Counts.Gap = 0, false
+			s.forget()
 			w.Boundaries = keep(append(w.Boundaries, boundary{Seq: e.Seq, Tokens: s.Counts.All}), maxBoundaries)
 			w.forgetFailures()
 		}

@@ -137,11 +137,11 @@ func (d *decision) estimate(note string) (tokens int64, reported, whole bool) {
 	}
 	switch {
 	case c.Used > 0 && c.Asked == to.Route:
-		return max(1, c.Used+scaled(c.All-c.At+d.rules.Tokens-c.Fixed+fresh, factor)), true, true
-	case c.All+d.rules.Tokens == 0:
+		return max(1, c.Used+scaled(c.All-c.At+d.fixed()-c.Fixed+fresh, factor)), true, true
+	case c.All+d.fixed() == 0:
 		return 0, false, false
 	}
-	return scaled(c.All+d.rules.Tokens+fresh, factor), false, c.All > 0 && !c.Gap && d.rules.Tokens > 0
+	return scaled(c.All+d.fixed()+fresh, factor), false, c.All > 0 && !c.Gap && d.fixed() > 0
 }
 
 func scaled(n int64, factor float64) int64 { return int64(math.Ceil(float64(n) * factor)) }
@@ -246,6 +246,8 @@ func (s *State) adds(ids belay.IDs, p event.Payload) int64 {
 		case event.QueueTold:
 			return plain(len(p.Note))
 		}
+	case event.ContextResolved:
+		return said(p.Text)
 	case event.ToolArgs:
 		return plain(size(string(p.Args), p.ArgsRef))
 	case event.ToolResult:

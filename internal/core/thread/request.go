@@ -75,7 +75,7 @@ func (d *decision) ask(kind string) {
 	}
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
+		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(),
 	}})
 	spending{d}.announce(ids, modelKey(ids.Step, 1), r)
 }
@@ -95,7 +95,7 @@ func (d *decision) again(from int64) {
 	}
 	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
-		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.rules.Tokens,
+		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(),
 	}))
 	spending{d}.announce(d.ids(), modelKey(st.ID, st.Attempt+1), r)
 }
@@ -103,7 +103,7 @@ func (d *decision) again(from int64) {
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Cut: d.cut(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Cut: d.cut(), Instructions: d.instructionsRef(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

@@ -36,8 +36,13 @@ type Rules struct {
 
 	Reviewers []core.Candidate `json:"reviewers,omitempty"` // models that judge calls or summarise, with their prices
 
-	Context []event.ContextItem     `json:"context,omitempty"` // what System holds besides the agent's own instructions
+	Instructions *belay.Content `json:"instructions,omitempty"` // of the place, which stand behind System
+
+	Context []event.ContextItem     `json:"context,omitempty"` // what Instructions, or System in rules of earlier builds, holds
 	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held
+
+	Environment bool   `json:"environment,omitempty"` // the model is told where it works
+	Cwd         string `json:"cwd,omitempty"`         // the folder of the workspace in which the person stands; empty: its root
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names

@@ -194,6 +194,8 @@ func (w *world) do(line string) {
 		w.handle(belay.UnpinContext{Pin: rest})
 	case "kept":
 		w.kept(rest)
+	case "look":
+		w.look(rest)
 	case "restored":
 		w.restored(strings.Fields(rest))
 	case "plan", "publish":
@@ -250,13 +252,23 @@ func (w *world) setRule(kv string) {
 	case "approvals":
 		s.Approvals = belay.Approvals(v)
 	case "context":
-		w.rules.Context = append(w.rules.Context, event.ContextItem{Kind: "instruction", Name: v, Scope: "workspace"})
+		name, text, held := strings.Cut(v, "#") // held outside of the rules: its text changes
+		i := event.ContextItem{Kind: "instruction", Name: name, Scope: "workspace"}
+		if held {
+			i.Ref = &belay.Ref{Digest: belay.DigestOf([]byte(text)), Size: int64(len(text))}
+			w.rules.Instructions = &belay.Content{Ref: i.Ref, Tokens: 100}
+		}
+		w.rules.Context = append(w.rules.Context, i)
+	case "nocontext":
+		w.rules.Context, w.rules.Instructions = nil, nil
 	case "leftout":
 		w.rules.LeftOut = append(w.rules.LeftOut, event.ContextOmission{Kind: "instruction", Name: v, Reason: "budget"})
 	case "compact":
 		strategy, at, _ := strings.Cut(v, "@")
 		w.rules.Settings.Compact.Strategy = belay.CompactStrategy(strategy)
 		w.rules.Settings.Compact.At, _ = strconv.Atoi(at)
+	case "environment":
+		w.rules.Environment, w.rules.Cwd = true, v
 	case "snapshot":
 		s.Snapshot = v
 	case "output":
@@ -448,8 +460,9 @@ func (w *world) fail(rest string) {
 
 // tool ends the n-th call of the step: "result N text", "error N class CODE",
 // "retry N" for a transient failure; "ms=N" at the end is how long it took, or
-// "tokens=N" how much it says.
+// "tokens=N" how much it says; "guides=" ends it with files of instructions.
 func (w *world) tool(verb, rest string) {
+	rest, guides, _ := strings.Cut(rest, " guides=")
 	rest, tokens := cutNumber(rest, " tokens=")
 	rest, took, _ := strings.Cut(rest, " ms=")
 	ms, _ := strconv.ParseInt(took, 10, 64)
@@ -466,7 +479,7 @@ func (w *world) tool(verb, rest string) {
 	var p event.Payload
 	switch verb {
 	case "result":
-		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg, Tokens: tokens}, Digest: belay.DigestOf([]byte(arg)), Millis: ms}
+		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg, Tokens: tokens}, Digest: belay.DigestOf([]byte(arg)), Millis: ms, Instructions: strings.Fields(guides)}
 		if c.Path != "" {
 			r.Files = []event.FileSeen{{Path: c.Path, Digest: "sha256:" + arg}}
 		}

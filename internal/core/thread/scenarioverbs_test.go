@@ -3,6 +3,7 @@ package thread
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -283,6 +284,28 @@ func (w *world) kept(how string) {
 	if how == "failed" {
 		p.Op, p.Version, p.Note = "failed", "", "no space left"
 	}
+	w.add([]core.Fact{{IDs: eff.IDs, Data: p}}, nil)
+}
+
+// look tells the model of its surroundings what it doesn't know: that of the rules, and
+// what is named.
+func (w *world) look(lines string) {
+	w.supply()
+	eff := w.d.Next(w.now).Effects[0].(core.LookAround)
+	p := event.ContextResolved{Look: eff.Look}
+	for _, line := range append(eff.Lines, strings.Split(lines, "; ")...) {
+		if eff.Environment && !slices.Contains(eff.Known, line) {
+			p.Environment = append(p.Environment, line)
+		}
+	}
+	p.Items = append(p.Items, eff.Changed...)
+	for _, name := range eff.Gone {
+		p.Omitted = append(p.Omitted, event.ContextOmission{Kind: "instruction", Name: name, Reason: "missing"})
+	}
+	for _, name := range eff.Nested {
+		p.Items = append(p.Items, event.ContextItem{Kind: "instruction", Name: name, Scope: "folder"})
+	}
+	p.Text = belay.Content{Text: strings.Join(p.Environment, "\n"), Tokens: int64(10 * len(p.Environment))}
 	w.add([]core.Fact{{IDs: eff.IDs, Data: p}}, nil)
 }
 

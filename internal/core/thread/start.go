@@ -36,9 +36,9 @@ func startTurn(d *decision) bool {
 	catalog := len(d.ready.Decided)
 	d.record(core.Fact{IDs: ids, Data: event.ToolCatalogResolved{Tools: names, Digest: belay.DigestOf(specs)}})
 	d.record(d.rules.routing(ids, q.Task, needsOf(d.Queue[:d.collected()]))...)
-	if len(d.rules.Context)+len(d.rules.LeftOut) > 0 {
+	if in := d.instructs(); len(d.rules.Context)+len(d.rules.LeftOut) > 0 || in != nil {
 		ids.Task, ids.Run = q.Task, q.Run
-		d.record(core.Fact{IDs: ids, Data: event.ContextResolved{Items: d.rules.Context, Omitted: d.rules.LeftOut}})
+		d.record(core.Fact{IDs: ids, Data: event.ContextResolved{Items: d.rules.Context, Omitted: d.rules.LeftOut, Instructions: in}})
 	}
 	if n := d.collected(); n > 1 {
 		d.join(d.Queue[1:n], q.Turn, len(d.Queue)-1)

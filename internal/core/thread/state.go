@@ -48,6 +48,7 @@ type State struct {
 	fileState
 	windowState
 	Counts counts `json:"counts,omitzero"`
+	surroundings
 }
 
 // queueState is the turns: those that wait, and what is known of those before.
@@ -132,6 +133,7 @@ type Turn struct {
 	turnUse
 	turnRoute
 	Nudged  bool             `json:"nudged,omitempty"`
+	Looks   int              `json:"looks,omitempty"`   // at where it works
 	Kept    string           `json:"kept,omitempty"`    // how the workspace was kept before it
 	KeptNot string           `json:"keptNot,omitempty"` // why it was not
 	Step    *Step            `json:"step,omitempty"`

@@ -107,7 +107,7 @@ func (v *Conversation) back(target int64) {
 	}
 	v.turns, v.msgs = turns, v.msgs[:n:n] // what follows is written elsewhere: a request may still hold this
 	maps.DeleteFunc(v.asked, func(_ belay.TurnID, at int) bool { return at >= n })
-	v.calls, v.dropped, v.note, v.said = nil, 0, "", v.seq
+	v.first, v.calls, v.dropped, v.note, v.said = nil, nil, 0, "", v.seq
 	clear(v.got)
 	v.size, v.media, v.cut, v.told = 0, false, false, nil
 	for _, m := range v.msgs {
@@ -155,6 +155,7 @@ func asked(m belay.Message) string {
 
 // ended closes the running turn's span.
 func (v *Conversation) ended(ev event.Envelope, o belay.Outcome) {
+	v.settleFirst()
 	if t := v.running(); t != nil && t.turn == ev.IDs.Turn {
 		t.to, t.end, t.outcome = len(v.msgs), ev.Seq, o
 	}

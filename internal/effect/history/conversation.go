@@ -35,6 +35,7 @@ type Conversation struct {
 	can    model.Abilities // of that model
 
 	texts   map[belay.TurnID]submitted // accepted turns that haven't begun
+	first   *belay.Message             // of a turn that has begun, which nothing follows yet: it takes what the model is told of its surroundings
 	dropped int                        // calls of it that were not taken
 	calls   []event.ModelCall          // of the last answer, not all answered
 	got     map[belay.CallID]belay.Part
@@ -91,6 +92,7 @@ func (v *Conversation) UpTo(ctx context.Context, st store.Run, from, to int64) e
 		}
 	}
 	if v.seq >= to {
+		v.settleFirst()
 		return nil
 	}
 	for ev, err := range st.Read(ctx, v.stream, v.seq) {
@@ -108,6 +110,7 @@ func (v *Conversation) UpTo(ctx context.Context, st store.Run, from, to int64) e
 			return err
 		}
 	}
+	v.settleFirst()
 	return nil
 }
 
@@ -140,13 +143,20 @@ func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 	case event.TurnStarted:
 		m, err := input(ctx, st, v.texts[ev.IDs.Turn].Content)
 		delete(v.texts, ev.IDs.Turn)
-		v.note = ""
+		v.settleFirst()
+		v.note, v.said = "", ev.Seq
 		v.turns = append(v.turns, span{turn: ev.IDs.Turn, from: len(v.msgs), start: ev.Seq, text: asked(m)})
-		v.ask(ev.IDs.Turn, m)
+		if v.entire {
+			v.asked[ev.IDs.Turn] = len(v.msgs)
+		}
+		v.first = &m
 		return err
+	case event.ContextResolved:
+		return v.surroundings(ctx, st, p.Text)
 	case event.QueueChanged:
 		return v.queueChanged(ctx, st, p)
 	case event.ModelRequested:
+		v.settleFirst()
 		v.note = p.Note
 	case event.ModelCompleted:
 		return v.answer(ctx, st, p)
@@ -220,13 +230,39 @@ func endText(p event.TurnFailed, partial string) string {
 
 // ask adds the text of a turn.
 func (v *Conversation) ask(turn belay.TurnID, m belay.Message) {
+	v.settleFirst()
 	if v.entire {
 		v.asked[turn] = len(v.msgs)
 	}
 	v.push(m)
 }
 
+// surroundings adds what the model is told of where it works: to the first message of
+// the turn, as long as nothing follows it.
+func (v *Conversation) surroundings(ctx context.Context, st store.Run, c belay.Content) error {
+	text, err := whole(ctx, st, c)
+	switch {
+	case text == "" || err != nil:
+	case v.first != nil:
+		v.said = v.seq
+		v.first.Parts = append(v.first.Parts, belay.Part{Text: Note(text)})
+	default:
+		v.push(belay.Text(belay.RoleUser, Note(text)))
+	}
+	return err
+}
+
+// settleFirst puts the first message of a turn in its place.
+func (v *Conversation) settleFirst() {
+	if m := v.first; m != nil {
+		v.first = nil
+		v.msgs = append(v.msgs, *m)
+		v.weigh(*m)
+	}
+}
+
 func (v *Conversation) push(m belay.Message) {
+	v.settleFirst()
 	v.said = v.seq
 	v.msgs = append(v.msgs, m)
 	v.weigh(m)

@@ -61,6 +61,7 @@ func ReadPast(ctx context.Context, st store.Run, id belay.ThreadID) (*Past, erro
 		p.bound(ev)
 		p.Seq = ev.Seq
 	}
+	p.conv.settleFirst()
 	for i, s := range p.conv.turns {
 		p.Turns = append(p.Turns, PastTurn{ID: s.turn, Number: i + 1, Outcome: s.outcome, Copied: s.copied, Ended: s.end > 0, Text: s.text, Start: s.start, End: s.end, span: s})
 	}

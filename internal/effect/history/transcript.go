@@ -24,7 +24,9 @@ func Transcript(ctx context.Context, st store.Run, id belay.ThreadID) iter.Seq2[
 	return func(yield func(Spoken, error) bool) {
 		v := newConversation(id.Stream())
 		v.light = true
+		var begun time.Time
 		for ev, err := range st.Read(ctx, id.Stream(), 0) {
+			first := v.first
 			if err == nil {
 				err = v.apply(ctx, st, ev)
 			}
@@ -35,12 +37,22 @@ func Transcript(ctx context.Context, st store.Run, id belay.ThreadID) iter.Seq2[
 			if p, ok := ev.Data.(event.ThreadStarted); ok && !copied(ctx, st, p.Base, yield) {
 				return
 			}
-			for _, m := range v.msgs {
-				if !yield(Spoken{belay.Said{Turn: v.speaking(), Message: m}, ev.Time}, nil) {
+			for i, m := range v.msgs {
+				at := ev.Time
+				if i == 0 && first != nil { // it waited for what the turn's model is told
+					at = begun
+				}
+				if !yield(Spoken{belay.Said{Turn: v.speaking(), Message: m}, at}, nil) {
 					return
 				}
 			}
 			v.msgs = v.msgs[:0]
+			if v.first != first {
+				begun = ev.Time
+			}
+		}
+		if m := v.first; m != nil && !yield(Spoken{belay.Said{Turn: v.speaking(), Message: *m}, begun}, nil) {
+			return
 		}
 		if m := v.pending(); len(m.Parts) > 0 {
 			yield(Spoken{Said: belay.Said{Turn: v.speaking(), Message: m}}, nil)

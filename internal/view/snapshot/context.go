@@ -61,9 +61,10 @@ func (t *Thread) context(e event.Envelope) {
 	case event.ToolCatalogResolved:
 		c.Tools = len(p.Tools)
 	case event.ContextResolved:
-		if len(p.Items)+len(p.Omitted) > 0 {
-			c.Items, c.Omitted, c.Tokens = append([]event.ContextItem{}, p.Items...), append([]event.ContextOmission{}, p.Omitted...), p.Tokens
+		for _, i := range p.Items { // one that changed is told once more
+			c.Items = append(slices.DeleteFunc(c.Items, func(h event.ContextItem) bool { return h.Kind == i.Kind && h.Name == i.Name && h.Scope == i.Scope }), i)
 		}
+		c.Omitted, c.Tokens = append(c.Omitted, p.Omitted...), c.Tokens+p.Tokens
 		c.tainted(p.Taint)
 	case event.ActionResolved:
 		c.Taint = slices.DeleteFunc(c.Taint, func(s string) bool { return slices.Contains(p.Taint, s) })

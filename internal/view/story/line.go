@@ -320,6 +320,9 @@ func given(p event.ContextResolved) string {
 	for _, o := range p.Omitted {
 		not = append(not, o.Name+" ("+o.Reason+")")
 	}
+	if p.Look > 0 && len(have)+len(not) == 0 {
+		return "nothing around it has changed"
+	}
 	return join("; ", when(strings.Join(have, ", "), "given %s"), when(strings.Join(not, ", "), "left out %s"))
 }
 
