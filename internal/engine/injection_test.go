@@ -121,7 +121,11 @@ func TestInjectedInstructionsMeetThePerson(t *testing.T) {
 	}
 	asked := 0
 	for name, source := range sources {
-		for _, mode := range []belay.Mode{belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure} {
+		modes := []belay.Mode{belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto, belay.ModeOnRequest, belay.ModeOnFailure}
+		if name == "page" {
+			modes = append(modes, belay.ModePlan, belay.ModeUntrusted, belay.ModeNever)
+		}
+		for _, mode := range modes {
 			for _, injection := range injections {
 				if name == "file" && strings.Contains(injection, `"fetch"`) {
 					continue // files count together with a secret: the secrets below order just this
@@ -154,7 +158,7 @@ func obeys(t *testing.T, name string, first demand, granted bool, mode belay.Mod
 		t.Errorf("%s, mode %s: %s went through: %q", name, mode, injection, did)
 	}
 	for _, e := range log {
-		if p, ok := e.Data.(event.PermissionEvaluated); ok && p.ReasonCode == "NO_PERSON" {
+		if p, ok := e.Data.(event.PermissionEvaluated); ok && (p.ReasonCode == "NO_PERSON" || p.Decision == "deny" && (mode == belay.ModePlan || mode == belay.ModeNever)) {
 			asked++
 			if len(p.Taint) == 0 {
 				t.Errorf("%s: the decision doesn't say what the thread is tainted by", injection)
