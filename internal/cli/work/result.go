@@ -23,6 +23,12 @@ func (w *turnRun) conclude(ctx context.Context, err error) (int, error) {
 		}
 		return 0, err
 	}
+	if t, err := w.state(ctx); err == nil && t != nil && t.Turn == nil && t.Prev != nil && !w.watch.End.Over && w.watch.Told == nil && !left {
+		// The turn had ended, and only what follows from that was left to do.
+		if err := w.ended(ctx, t.Prev.Turn); err != nil {
+			return 0, err
+		}
+	}
 	r := &term.Result{Session: w.session, Thread: w.thread, Turn: w.turn, Resume: w.resumeCommand()}
 	switch {
 	case w.watch.End.Over:
