@@ -85,7 +85,10 @@ type CallModel struct {
 
 // Cut is which sizes of an input, as its server reports it, mean that the server left
 // out a part of it without saying so. The zero value is none.
-type Cut struct{ From, Below int64 }
+type Cut struct {
+	From, Below int64
+	Called      int64 // From of an answer that calls tools, which its model has read
+}
 
 // Compact makes a shorter window of a conversation, as a fact announced it.
 type Compact struct {

@@ -32,8 +32,11 @@ func (v *performer) fits(a *answer, r model.Request) error {
 // cutInput refuses an answer to a part of what was sent: some servers leave out what
 // is longer than their context, and only the size that they report tells it.
 func (a *answer) cutInput() error {
-	read := a.usage.Input
-	if !a.usage.Reported || read < a.eff.Cut.From || read >= a.eff.Cut.Below {
+	read, from := a.usage.Input, a.eff.Cut.From
+	if len(a.calls) > 0 {
+		from = a.eff.Cut.Called
+	}
+	if !a.usage.Reported || read < from || read >= a.eff.Cut.Below {
 		return nil
 	}
 	return &model.Error{Class: "overflow", Code: codeContextCut, Limit: read, Message: fmt.Sprintf(

@@ -99,18 +99,22 @@ func (c *counts) contextOf(m core.Candidate) int64 {
 const leastCut = 512
 
 // cut is which reports mean that the server left out a part of the request: those of
-// less than half of the estimate, but not of much less than it read before, as
-// some report only what is new to them. A server is told so once.
+// less than half of the estimate, but not of much less than it read before, as some
+// report only what is new to them. A model that calls tools has read them: less than
+// half of the instructions and tools is no size, and no later report of it is. A
+// server is told so once.
 func (d *decision) cut() core.Cut {
 	to, c := d.to(), &d.Counts
-	if c.All == 0 || c.learned(to.Route) > 0 {
+	least, fixed := int64(leastCut), scaled(d.rules.Tokens, leastFactor)
+	reported := int64(0)
+	if c.Asked == to.Route {
+		reported = c.Most
+	}
+	if c.All == 0 || c.learned(to.Route) > 0 || 0 < reported && reported < fixed {
 		return core.Cut{}
 	}
-	least := int64(leastCut)
-	if c.Asked == to.Route {
-		least = max(least, c.Most/4*3)
-	}
-	return core.Cut{From: least, Below: d.Turn.Step.Tokens / 2}
+	least = max(least, reported/4*3)
+	return core.Cut{From: least, Called: max(least, fixed), Below: d.Turn.Step.Tokens / 2}
 }
 
 // total is All; 0 if it isn't known.
