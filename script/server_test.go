@@ -6,9 +6,11 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"strconv"
 	"strings"
 	"sync/atomic"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
@@ -23,13 +25,14 @@ import (
 // chatserver plays a script over Chat Completions: chatserver NAME FILE puts the
 // base URL into the variable NAME. The key it wants is sk-tester. With a third argument
 // it reads so many tokens, reports how many a request has, and refuses what has more.
+// While there is a file FILE.hold it answers nothing.
 func chatserver(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: chatserver NAME FILE [TOKENS]")
 	}
 	script, err := scripted.Load(ts.MkAbs(args[1]))
 	ts.Check(err)
-	s := &server{p: scripted.New(script)}
+	s := &server{p: scripted.New(script), hold: ts.MkAbs(args[1]) + ".hold"}
 	if len(args) > 2 {
 		s.context, err = strconv.Atoi(args[2])
 		ts.Check(err)
@@ -42,6 +45,7 @@ func chatserver(ts *testscript.TestScript, neg bool, args []string) {
 type server struct {
 	p       *scripted.Provider
 	context int          // tokens that it reads; 0: it doesn't count
+	hold    string       // while there is this file, nothing is answered
 	failed  atomic.Int32 // requests in a row that failed
 }
 
@@ -69,6 +73,15 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
+	}
+	for {
+		if _, err := os.Stat(s.hold); err != nil {
+			break
+		}
+		if r.Context().Err() != nil { // the client has left
+			return
+		}
+		time.Sleep(10 * time.Millisecond)
 	}
 	size := 11
 	if s.context > 0 {
