@@ -28,6 +28,8 @@ type renderer struct {
 	since    time.Time
 	usage    belay.Usage
 	cost     event.CostSum
+	limit    belay.Amounts // the session's budget; zero: none, or others spend of it too
+	spent    belay.Amounts // of it
 	calls    map[belay.CallID]string
 	streamed belay.StepID // whose text was shown as it came
 	open     bool         // the cursor is behind text
@@ -115,6 +117,9 @@ func (l *renderer) paint(now time.Time) {
 	if l.cost.MicroUSD > 0 {
 		s += " · " + Money(l.cost)
 	}
+	if l.limit != (belay.Amounts{}) {
+		s += fmt.Sprintf(" · budget %.0f %%", budgetShare(l.spent, l.limit))
+	}
 	l.write("\r\x1b[K" + Short(s, 78))
 	l.drawn = true
 }
@@ -159,6 +164,16 @@ func (l *renderer) thinks(s string) {
 func (l *renderer) fact(ev event.Envelope) {
 	l.cost = l.cost.Add(ev.Cost())
 	switch p := ev.Data.(type) {
+	case event.TurnSubmitted:
+		if b := p.Budget; b != nil && b.ID != "" {
+			l.limit, l.spent = b.Limit, b.Limit.Sub(b.Amount)
+		}
+	case event.LimitChanged:
+		if p.Op == event.LimitSet && l.limit != (belay.Amounts{}) {
+			l.limit = p.Limit
+		}
+	case event.CostRecorded:
+		l.spent = l.spent.Add(belay.Amounts{MicroUSD: p.Amount, Tokens: p.Usage.Total()})
 	case event.ModelRequested:
 		l.requested(ev, p)
 	case event.ModelCompleted:
