@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -18,6 +19,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
@@ -275,8 +277,16 @@ func (r *rig) size() (n int64) {
 // BenchmarkMillion opens a store whose thread has a million facts and comes to
 // its state: from the cache, and by folding everything.
 func BenchmarkMillion(b *testing.B) {
-	const facts = 1_000_000
 	r := newRig(b, 2000)
+	to := r.long(b, 1_000_000)
+	if err := r.db.Close(); err != nil {
+		b.Fatal(err)
+	}
+	benchLong(b, r, to)
+}
+
+// long makes a thread of so many facts, which are those of one session again and again.
+func (r *rig) long(b *testing.B, facts int64, then ...event.Payload) belay.StreamID {
 	if err := r.session(b.Context(), "s"); err != nil {
 		b.Fatal(err)
 	}
@@ -295,7 +305,8 @@ func BenchmarkMillion(b *testing.B) {
 	}
 	d, version, _ := engine.NewDecider(to)
 	var seq int64
-	for batch := []event.Envelope(nil); seq < facts; {
+	var batch []event.Envelope
+	for seq < facts {
 		for _, e := range turn {
 			seq++
 			e.Stream, e.Seq, e.IDs.Session, e.IDs.Thread = to, seq, "sess_long", "thr_long"
@@ -311,9 +322,65 @@ func BenchmarkMillion(b *testing.B) {
 			batch = nil
 		}
 	}
-	if err := r.db.Close(); err != nil {
-		b.Fatal(err)
+	for _, p := range then {
+		e := event.Envelope{Stream: to, Seq: seq + 1, IDs: belay.IDs{Session: "sess_long", Thread: "thr_long", Turn: "turn_s"}, Data: p}
+		if c, is := p.(event.ContextCompactionCompleted); is {
+			c.To, c.Reads = seq-int64(len(batch)), seq-int64(len(batch))+1
+			e.Data = c
+		}
+		seq++
+		d.Apply(e)
+		batch = append(batch, e)
 	}
+	if len(batch) > 0 {
+		state, _ := d.Save()
+		sb := store.Batch{Session: "sess_long", Stream: to, After: seq - int64(len(batch)), Epoch: epoch, Events: batch, State: &store.State{Seq: seq, Version: version, Data: state}}
+		if _, err := r.db.Append(b.Context(), sb); err != nil {
+			b.Fatal(err)
+		}
+	}
+	return to
+}
+
+// BenchmarkBehindABoundary opens a store whose thread has a boundary behind many facts,
+// and comes to what its next request shows.
+func BenchmarkBehindABoundary(b *testing.B) {
+	for _, facts := range []int64{5_000, 500_000} {
+		b.Run(fmt.Sprint(facts), func(b *testing.B) {
+			r := newRig(b, 2000)
+			var said []byte
+			for n := range 50 {
+				raw, _ := json.Marshal(belay.Said{Message: belay.Text(belay.RoleUser, fmt.Sprint("message ", n, strings.Repeat(" and more", 200)))})
+				said = append(append(said, raw...), '\n')
+			}
+			window, err := r.db.Put(b.Context(), said, belay.MediaSaid)
+			if err != nil {
+				b.Fatal(err)
+			}
+			to := r.long(b, facts, event.ContextCompactionCompleted{Trigger: "manual", Strategy: "summarise", Window: []belay.Ref{window}})
+			if err := r.db.Close(); err != nil {
+				b.Fatal(err)
+			}
+			for b.Loop() {
+				db, err := sqlite.Open(b.Context(), r.dir, sqlite.Options{})
+				if err != nil {
+					b.Fatal(err)
+				}
+				_, seq, _, err := engine.Load(b.Context(), db, to)
+				if err != nil {
+					b.Fatal(err)
+				}
+				msgs, err := history.Messages(b.Context(), db, to, seq, seq)
+				if err != nil || len(msgs) < 50 {
+					b.Fatal(len(msgs), err)
+				}
+				db.Close()
+			}
+		})
+	}
+}
+
+func benchLong(b *testing.B, r *rig, to belay.StreamID) {
 	var open, cached time.Duration
 	n := 0
 	for b.Loop() {
