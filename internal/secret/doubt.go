@@ -14,6 +14,7 @@ import (
 
 var (
 	uuid       = lazyregexp.Expr{Text: `^[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}$`}
+	typedID    = lazyregexp.Expr{Text: `^[a-z]{2,8}_[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$`} // as facts have them: tok_, cmd_, …
 	identifier = lazyregexp.Expr{Text: `^[A-Za-z_$@][\w$]*(?:(?:\.|->|::|\?\.|/)[A-Za-z_$][\w$-]*)*[!?]?$`}
 	words      = lazyregexp.Expr{Text: `^[A-Za-z]+(?:[-_. ][A-Za-z]+)*$`}
 	constant   = lazyregexp.Expr{Text: `^[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)+$`}
@@ -118,7 +119,7 @@ func isVariable(before, match, v []byte) bool {
 
 // isAssigned judges what is assigned to a name, in code or in configuration.
 func isAssigned(before, match, v []byte) bool {
-	if notSecret.Re().Match(before) || !isStrong(v) || isPlaceholder(v) || path.Re().Match(v) || constant.Re().Match(v) || words.Re().Match(v) {
+	if notSecret.Re().Match(before) || !isStrong(v) || isPlaceholder(v) || path.Re().Match(v) || constant.Re().Match(v) || words.Re().Match(v) || typedID.Re().Match(v) {
 		return false
 	}
 	token := small(match[0]) == 't'

@@ -48,6 +48,7 @@ type counts struct {
 	Factor float64 `json:"factor,omitempty"` // of that model: input that was reported by what was counted, a moving average
 	Taught int     `json:"taught,omitempty"` // reports that it is made of, as far as that matters
 	Most   int64   `json:"most,omitempty"`   // largest input that it reported
+	MostAt int64   `json:"mostAt,omitempty"` // All then
 
 	Learned []contextSize `json:"learned,omitempty"` // contexts of models, the latest last
 }
@@ -106,15 +107,16 @@ const leastCut = 512
 func (d *decision) cut() core.Cut {
 	to, c := d.to(), &d.Counts
 	least, fixed := int64(leastCut), scaled(d.rules.Tokens, leastFactor)
-	reported := int64(0)
+	reported, expected := int64(0), d.Turn.Step.Tokens
 	if c.Asked == to.Route {
 		reported = c.Most
+		expected = max(expected, c.Most+c.All-c.MostAt) // a server that cuts reports the same again and again
 	}
 	if c.All == 0 || c.learned(to.Route) > 0 || 0 < reported && reported < fixed {
 		return core.Cut{}
 	}
 	least = max(least, reported/4*3)
-	return core.Cut{From: least, Called: max(least, fixed), Below: d.Turn.Step.Tokens / 2}
+	return core.Cut{From: least, Called: max(least, fixed), Below: expected / 2}
 }
 
 // total is All; 0 if it isn't known.
@@ -207,7 +209,9 @@ func (c *counts) learn(st *Step, u belay.Usage, answer int64) {
 	if c.Asked != st.Asked {
 		c.Asked, c.Factor, c.Taught, c.Most = st.Asked, 0, 0, 0
 	}
-	c.Most = max(c.Most, min(u.Input, mostReported))
+	if input := min(u.Input, mostReported); input > c.Most {
+		c.Most, c.MostAt = input, c.All
+	}
 	switch {
 	case c.All == 0 || c.Gap:
 		c.All, c.Gap = max(1, min(u.Input, mostReported)-st.Fixed), false
@@ -226,7 +230,7 @@ func (s *State) countsBack(target int64) {
 	if c.All == 0 {
 		return
 	}
-	c.All, c.Gap, c.Used, c.Most = max(c.Base, 0), c.Base < 0, 0, 0
+	c.All, c.Gap, c.Used, c.Most, c.MostAt = max(c.Base, 0), c.Base < 0, 0, 0, 0
 	end := int64(0)
 	for _, k := range s.Known {
 		if k.End > end && k.End <= target && !k.Back {

@@ -53,6 +53,7 @@ func TestContextsAreLearned(t *testing.T) {
 		"another model's":         {[]string{"rules tokens=1000 compact=off route=a/x route=b/y:10000", "open", "submit t1 tokens=5000", "fail overflow limit=4096"}, 10000, core.Cut{From: 512, Called: 512, Below: 3000}},
 		"it says none":            {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Called: 512, Below: 3516}},
 		"it has read more":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=8000`, "result 1 ok tokens=50"}, 0, core.Cut{From: 6000, Called: 6000, Below: 4040}},
+		"it reports the same":     {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=3000", `model read{"path":"a"} input=4000`, "result 1 ok tokens=3000", `model read{"path":"b"} input=4096`, "result 1 ok tokens=3000", `model read{"path":"c"} input=4096`, "result 1 ok tokens=3000"}, 0, core.Cut{From: 3072, Called: 3072, Below: 5074}},
 		"it has, in what's gone":  {[]string{"rules tokens=1000 compact=off route=a/x completion=conversational", "open", "submit t1 tokens=5000", `model "done" stop=stop input=8000`, "rollback thread -", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Called: 512, Below: 1335}},
 	} {
 		w := newWorld(t)

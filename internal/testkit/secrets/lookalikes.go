@@ -23,6 +23,7 @@ ssh-rsa AAAAB3NzaC1yc2EAAAADAQABAAABgQC7vbqajDRz1pOxJ5kNr2mV3qYgCwzQ5sVfBGL8rZ9a
 SHA256:nThbg6kXUpJWGl7E1IGOCspRomTxdCARLviKw6E5SY8 github.com (RSA)`
 
 const lookalikes = `
+"by":"token:tok_01a20a6b-aa7d-7784-b15c-8985250c2ef6"
 550e8400-e29b-41d4-a716-446655440000
 token: 550e8400-e29b-41d4-a716-446655440000
 commit 3b18e512dba79e4c8300dd08aeb37f8e728b8dad
