@@ -170,6 +170,8 @@ type seer struct {
 	looks   int
 	summary func(ctx context.Context, n int) (text string, more []model.Chunk, err error) // nil: a short one
 
+	meanwhile func() // called once, when a summary was asked for
+
 	mu        sync.Mutex
 	summaries int
 	requests  []model.Request
@@ -187,8 +189,14 @@ func (s *seer) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chun
 		if summarise {
 			s.summaries++
 		}
-		n := s.summaries
+		n, meanwhile := s.summaries, s.meanwhile
+		if summarise {
+			s.meanwhile = nil
+		}
 		s.mu.Unlock()
+		if summarise && meanwhile != nil {
+			meanwhile()
+		}
 		usage := &belay.Usage{Input: sizeOf(r), Output: 20, Reported: true}
 		if summarise {
 			text, more, err := fmt.Sprintf("Summary %d.", n), []model.Chunk(nil), error(nil)
@@ -297,8 +305,16 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				s := &seer{looks: 30, summary: tt.say}
 				b := seeing(t, s, tt.change)
+				turns := 1
+				s.meanwhile = func() {
+					turns++
+					o := belay.Order{ID: "cmd_meanwhile", Principal: "user:bob", Session: sess, Stream: thr.Stream(), Command: belay.SubmitTurn{Turn: "turn_2", Kind: belay.TurnUser, Text: belay.Content{Text: "and then?"}, Rules: b.ref}}
+					if _, err := b.e.Submit(context.WithoutCancel(t.Context()), o); err != nil {
+						t.Errorf("the turn wasn't accepted: %v", err)
+					}
+				}
 				log := b.run()
-				if len(find[event.TurnCompleted](log)) != 1 {
+				if len(find[event.TurnCompleted](log)) != turns {
 					t.Fatalf("the turn ended %+v; %+v", find[event.TurnFailed](log), find[event.ContextCompactionFailed](log))
 				}
 				for _, p := range find[event.ContextCompactionCompleted](log) {
@@ -306,10 +322,15 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 						t.Errorf("a boundary of strategy %s", p.Strategy)
 					}
 				}
-				failed := 0
+				failed, ended := 0, false
 				for _, e := range log {
 					switch p := e.Data.(type) {
+					case event.TurnSubmitted:
+						if e.IDs.Turn == "turn_2" && ended {
+							t.Error("the turn was accepted after the summariser had answered")
+						}
 					case event.ContextCompactionFailed:
+						ended = true
 						if failed++; p.Problem.Code != tt.code && p.Strategy != "truncate" {
 							t.Errorf("a compaction failed: %+v", p)
 						}
@@ -317,7 +338,7 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 							t.Error("a third summary was tried before there was a boundary")
 						}
 					case event.ContextCompactionCompleted:
-						failed = 0
+						failed, ended = 0, true
 					}
 				}
 				if len(find[event.ContextCompactionCompleted](log)) == 0 || len(find[event.PolicyChanged](log)) > 0 {
