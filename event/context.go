@@ -25,7 +25,7 @@ type ContextResolved struct {
 
 // ContextItem is one piece of context.
 type ContextItem struct {
-	Kind   string     `json:"kind"` // memory, file, rules, knowledge, policy, instruction, pin, environment
+	Kind   string     `json:"kind"` // memory, file, rules, knowledge, policy, instruction, pin, recall, environment
 	Name   string     `json:"name"`
 	Ref    *belay.Ref `json:"ref,omitempty"`
 	Scope  string     `json:"scope,omitempty"`
@@ -82,6 +82,7 @@ type ContextCompactionCompleted struct {
 	Running      belay.TurnID      `json:"running,omitempty"` // the turn that hadn't ended at To
 	Summary      belay.Content     `json:"summary,omitzero"`
 	Pinned       *belay.Ref        `json:"pinned,omitempty"`  // what the next boundary carries over: a JSON list
+	Hidden       *belay.Ref        `json:"hidden,omitempty"`  // what isn't shown any more, the newest of it, as text
 	Items        []ContextItem     `json:"items,omitempty"`   // pins that stand in the window, as many as fit
 	Omitted      []ContextOmission `json:"omitted,omitempty"` // pins that were cut
 	Pruned       int               `json:"pruned,omitempty"`  // results that were left out

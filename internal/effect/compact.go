@@ -136,7 +136,7 @@ func (s *shortening) window(ctx context.Context) (done event.ContextCompactionCo
 		pruned, n := history.Prune(msgs, s.again, eff.Keep)
 		after := count(pruned)
 		if strategy == belay.CompactPrune || n > 0 && after <= eff.Target && shrunk(before, after) {
-			done.Strategy, done.Pruned = string(belay.CompactPrune), n
+			done.Strategy, done.Pruned, done.Hidden = string(belay.CompactPrune), n, s.win.Hidden
 			return s.keep(ctx, done, pruned)
 		}
 	}
@@ -157,6 +157,9 @@ func (s *shortening) window(ctx context.Context) (done event.ContextCompactionCo
 	done.Strategy, done.Dropped = string(strategy), tail
 	pins, items, cut := history.Fit(history.Missing(msgs[tail:], history.Sorted(s.pins)), eff.ContextCompactionStarted.Pins, s.again)
 	done.Items, done.Omitted = items, cut
+	if done.Hidden, err = s.win.Hide(ctx, st, tail); err != nil {
+		return done, err
+	}
 	return s.keep(ctx, done, s.win.Shorter(tail, summary, s.again, pins))
 }
 

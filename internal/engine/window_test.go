@@ -560,3 +560,45 @@ func TestATurnBeginsWhileTheConversationIsShortened(t *testing.T) {
 		}
 	})
 }
+
+// TestATurnIsShownWhatFitsItFromBehindABoundary: what the window doesn't show any more is
+// found by what the person asks, and what nothing fits is said to be left out.
+func TestATurnIsShownWhatFitsItFromBehindABoundary(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := &seer{looks: 30}
+		b := seeing(t, s, nil)
+		far := fn{look(1).Spec(), func(_ context.Context, c tool.Call) (tool.Result, error) {
+			return tool.Result{Text: "thing " + string(c.Args) + fmt.Sprintf(" is kept by zebra%s\n", strings.Trim(string(c.Args), `{"n:}`)) + strings.Repeat("some more words to look at\n", 170)}, nil
+		}}
+		set, err := tool.NewSet(append([]tool.Tool{far}, tool.TurnTools()...)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b.rewire(func(c *config) { c.Tools = set })
+		b.changeRules(func(r *thread.Rules) { r.Environment = true })
+		b.run()
+		for n, text := range []string{"What does zebra4 keep?", "Sing of unicorns!"} {
+			o := belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_ask_", n)), Principal: "user:ann", Session: sess, Stream: thr.Stream(),
+				Command: belay.SubmitTurn{Turn: belay.TurnID(fmt.Sprint("turn_ask_", n)), Kind: belay.TurnUser, Text: belay.Content{Text: text}, Rules: b.ref}}
+			if err := b.h.Enqueue(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.e.Session(t.Context(), sess, nil); err != nil {
+				t.Fatal(err)
+			}
+		}
+		var told []event.ContextResolved
+		for _, e := range b.log() {
+			if p, ok := e.Data.(event.ContextResolved); ok && strings.HasPrefix(string(e.IDs.Turn), "turn_ask_") && p.Look > 0 {
+				told = append(told, p)
+			}
+		}
+		if len(told) != 2 || len(told[0].Items) == 0 || told[0].Items[0].Kind != "recall" || len(told[1].Omitted) != 1 || told[1].Omitted[0].Reason != "relevance" {
+			t.Fatalf("%+v", told)
+		}
+		last := s.requests[len(s.requests)-2]
+		if all := fmt.Sprint(last.Messages); !strings.Contains(all, "zebra4\n") || strings.Contains(all, "zebra5\n") {
+			t.Errorf("zebra4 isn't there, or more than fits is")
+		}
+	})
+}

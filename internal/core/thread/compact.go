@@ -18,6 +18,7 @@ const (
 	mostSummary  = 4_096  // that a summary has
 	prunedTarget = 60     // percent: a conversation with old results left out is short enough
 	pinnedPart   = 25     // percent that pins may have
+	recallPart   = 10     // percent that a turn is shown of what stands behind a boundary
 	regrowth     = 10     // percent that must have come since a boundary before the next one
 	failsToBreak = 2      // summaries in a row, after which none is made until there is a fifth more
 )

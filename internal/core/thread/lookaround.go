@@ -52,6 +52,9 @@ func lookAround(d *decision) bool {
 	if e.Environment = d.rules.Environment && !d.Told; e.Environment {
 		e.Changed, e.Gone = d.changed()
 		e.Lines, e.Known = d.rules.surroundings(), d.Environment
+		if e.From = d.from(); e.From > 1 {
+			e.Recall, e.Least = max(usable(d.to()), 0)*recallPart/100, cmp.Or(d.rules.Settings.Relevance, belay.DefaultRelevance)
+		}
 	} else if e.Nested = d.Due; len(e.Nested) == 0 {
 		return false
 	}

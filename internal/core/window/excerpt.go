@@ -40,6 +40,21 @@ func (x *Index) Excerpt(source, text, query string, least float64, end bool) str
 	return b.String()
 }
 
+// Fitting shows the chunks of a text that fit a question, the best first, in at most so
+// many bytes. more is how many others would fit the question.
+func (x *Index) Fitting(text, query string, least float64, most int) (shown string, more int) {
+	var b strings.Builder
+	for _, h := range x.Best(text, query, least, len(x.Chunks)) {
+		var one strings.Builder
+		if x.show(&one, text, h.Chunk, 0); b.Len()+one.Len() > most {
+			more++
+			continue
+		}
+		b.WriteString(one.String())
+	}
+	return b.String(), more
+}
+
 // Question is what a model asks of a text: a chunk by its number, lines, or words.
 // Without any it is which chunks there are.
 type Question struct {

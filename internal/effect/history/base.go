@@ -67,7 +67,7 @@ func (v *Conversation) standOn(ctx context.Context, st store.Run, from int64) er
 		err = v.pushAll(ctx, st, p.Window)
 		v.hidden = true
 		v.from, v.stands, v.seq, v.said = from, p.To, p.Reads-1, p.To
-		v.based = len(v.msgs)
+		v.based, v.behind = len(v.msgs), p.Hidden
 		if p.Running != "" {
 			v.turns = append(v.turns, span{turn: p.Running})
 		}

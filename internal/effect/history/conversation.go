@@ -17,11 +17,12 @@ import (
 // that this process wrote.
 type Conversation struct {
 	stream belay.StreamID
-	from   int64  // the boundary that it stands on; 0: none
-	seq    int64  // folded up to here
-	stands int64  // the window of the boundary stands for everything up to here
-	said   int64  // the last fact that added a message
-	note   string // of the request that is out; the history has it once it is answered
+	from   int64      // the boundary that it stands on; 0: none
+	seq    int64      // folded up to here
+	behind *belay.Ref // what the window doesn't show any more
+	stands int64      // the window of the boundary stands for everything up to here
+	said   int64      // the last fact that added a message
+	note   string     // of the request that is out; the history has it once it is answered
 	msgs   []belay.Message
 	size   int
 	media  bool            // a message has a picture or a document

@@ -4,11 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core/window"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -30,6 +32,7 @@ func (v *Conversation) Known(from int64) bool { return v.seq > 0 && (v.from == f
 type Window struct {
 	Messages []belay.Message
 	Reads    int64        // facts before it aren't needed to go on from there
+	Hidden   *belay.Ref   // what isn't shown any more already
 	Running  belay.TurnID // the turn that hadn't ended
 	Pins     []Pin        // of the conversation itself, oldest first
 	Cut      bool         // something of it is there in part only
@@ -42,7 +45,7 @@ func ReadWindow(ctx context.Context, st store.Run, s belay.StreamID, from, to in
 	if err := c.UpTo(ctx, st, from, to); err != nil {
 		return nil, err
 	}
-	w := &Window{Messages: c.msgs[:c.settled()], Reads: to + 1, Cut: c.Cut()}
+	w := &Window{Messages: c.msgs[:c.settled()], Reads: to + 1, Hidden: c.behind, Cut: c.Cut()}
 	if t := c.running(); t != nil {
 		w.Running = t.turn
 	}
@@ -171,6 +174,55 @@ func Write(ctx context.Context, st store.Blobs, msgs []belay.Message) (refs, ima
 	}
 	refs, n, err = WriteBase(ctx, st, tokens.Profile{}, anonymous(msgs))
 	return refs, distinct(images), n, err
+}
+
+// maxHidden bounds the text of what a window doesn't show, in bytes: the newest counts.
+const maxHidden = 1 << 20
+
+// Hide keeps, as content, the messages before the tail, behind what wasn't shown before.
+func (w *Window) Hide(ctx context.Context, st store.Run, tail int) (*belay.Ref, error) {
+	var b strings.Builder
+	if w.Hidden != nil {
+		raw, err := st.Get(ctx, w.Hidden.Digest)
+		if err != nil {
+			return nil, err
+		}
+		b.Write(raw)
+	}
+	for _, m := range w.Messages[:tail] {
+		if !IsShortened(m) {
+			b.WriteString(plain(m, maxShown))
+		}
+	}
+	text := b.String()
+	if len(text) > maxHidden {
+		_, text, _ = strings.Cut(text[len(text)-maxHidden:], "\n")
+	}
+	if text == "" {
+		return nil, nil
+	}
+	ref, err := st.Put(ctx, []byte(text), "text/plain")
+	return &ref, err
+}
+
+// Recall returns what a conversation's window doesn't show, as far as it fits the text
+// of the running turn, in at most so many bytes; more is how much else would fit it.
+func (c *Cache) Recall(ctx context.Context, s belay.StreamID, from int64, least float64, most int) (shown string, more int, err error) {
+	v := c.Take(s)
+	defer c.Give(v)
+	if err := v.UpTo(ctx, c.st, from, math.MaxInt64); err != nil {
+		return "", 0, err
+	}
+	t := v.running()
+	if t == nil || t.start == 0 || v.behind == nil {
+		return "", 0, nil
+	}
+	raw, err := c.st.Get(ctx, v.behind.Digest)
+	if err != nil {
+		return "", 0, err
+	}
+	shown, more = c.index(v.behind.Digest, string(raw)).Fitting(string(raw), window.Ask(v.msgs[t.from].Parts[0].Text), least, most)
+	return shown, more, nil
 }
 
 // KeepPins keeps pins as content, to be carried over.
