@@ -236,7 +236,7 @@ func TestAModelThatKeepsFailingEndsTheTurn(t *testing.T) {
 			ends := find[event.TurnFailed](log)
 			code := "MODEL_FAILED"
 			if kind == "overflow" {
-				code = effect.CodeContextExceeded
+				code = "CONTEXT_FULL"
 			}
 			if len(ends) != 1 || ends[0].Outcome != belay.Failed || ends[0].Code != code || len(find[event.ModelFailed](log)) != attempts {
 				t.Errorf("%s: %+v after %d failures", kind, ends, len(find[event.ModelFailed](log)))

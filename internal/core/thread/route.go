@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 	"time"
@@ -141,7 +142,7 @@ func (d *decision) failedForGood() {
 		return
 	}
 	if st.Problem.Class == classOverflow {
-		d.fail(belay.Failed, "CONTEXT_FULL", "the conversation doesn't fit into what "+d.to().Model+" reads, and could not be made shorter: "+st.Problem.Message)
+		d.fail(belay.Failed, "CONTEXT_FULL", "the conversation doesn't fit into what "+cmp.Or(d.to().Model, "the model")+" reads, and could not be made shorter: "+st.Problem.Message)
 		return
 	}
 	d.fail(belay.Failed, "MODEL_FAILED", st.Problem.Message)
