@@ -106,7 +106,7 @@ re_compile_fastmap and re_search
 SG.UI.Components.Button2
 xoxb is the prefix of bot tokens
 ghp_ tokens have 40 characters
-npm_config_registry=https://registry.npmjs.org/
+npm_config_registry=https://registry.example.org/
 npm_package_dependencies_typescript_version_5
 hf_hub_download(repo_id="org/model-7b", filename="config.json")
 pa-thological cases of the pa-rser are pa-rt of this
