@@ -44,7 +44,7 @@ var layers = map[string]layer{
 	"internal/core/quota":          {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant"}, deny: impure},
 	"internal/core/coretest":       {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant"}},
 	"internal/core/session":        {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant", "internal/policy"}, deny: impure},
-	"internal/core/thread":         {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant", "internal/policy"}, deny: impure},
+	"internal/core/thread":         {floor: 3, own: []string{".", "event", "internal/core", "internal/core/budget", "internal/core/grant", "internal/policy"}, deny: impure},
 	"internal/core/task":           {floor: 3, own: []string{".", "event", "internal/core"}, deny: impure},
 	"internal/workspace/protected": {deny: impure},
 	"internal/policy/shell":        {floor: 1, own: []string{"internal/lib/match", "internal/workspace/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},

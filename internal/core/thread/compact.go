@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/budget"
 )
 
 // What fills the model's context, in tokens or parts of what it has for input.
@@ -241,8 +242,12 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	case trigger == triggerOverflow && all > 0: // which was more than there is room for, whatever was said
 		room = min(room, max(all*3/4, 8_000))
 	}
+	plan := budget.Allocate(max(room-d.fixed(), 0), []budget.Request{
+		{ID: "newest", Priority: 2, Optimal: min(newestKept, room/4)},
+		{ID: "pins", Priority: 1, Optimal: room * pinnedPart / 100},
+	})
 	c := event.ContextCompactionStarted{Trigger: trigger, Strategy: string(how), From: d.from(), To: d.Seq, Tokens: all, Rules: d.rulesRef(),
-		Target: room * prunedTarget / 100, Keep: min(newestKept, room/4), Pins: room * pinnedPart / 100}
+		Target: room * prunedTarget / 100, Keep: plan[0].Amount, Pins: plan[1].Amount}
 	if d.Turn != nil {
 		c.Turns = []belay.TurnID{d.Turn.Turn}
 	}
