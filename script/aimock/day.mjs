@@ -3,14 +3,16 @@
 // words. The agent that it plays reads one file after the other; what comes next follows
 // from the request alone.
 //
-//   node day.mjs MODULES LIMIT FILES PIN
+//   node day.mjs MODULES LIMIT FILES PIN...
+//
+// Of each PIN it counts the requests that don't have it, once one had it.
 //
 // It prints its address, and answers GET /stats.
 import { createRequire } from "node:module";
 import { createServer, request } from "node:http";
 import { pathToFileURL } from "node:url";
 
-const [modules, limit, files, pin] = [process.argv[2], +process.argv[3], +process.argv[4], process.argv[5]];
+const [modules, limit, files, pins] = [process.argv[2], +process.argv[3], +process.argv[4], process.argv.slice(5)];
 const require = createRequire(modules + "/x.js");
 const load = (name) => import(pathToFileURL(require.resolve(name)).href);
 const { LLMock } = await load("@copilotkit/aimock");
@@ -48,7 +50,8 @@ function* strings(v) {
   else if (v && typeof v === "object") for (const x of Object.values(v)) yield* strings(x);
 }
 
-const stats = { requests: 0, refused: 0, largest: 0, read: 0, unpinned: 0, tokens: 0 };
+const seen = new Set();
+const stats = { pins: 0, requests: 0, refused: 0, largest: 0, read: 0, unpinned: 0, tokens: 0 };
 
 function refusal(path, n) {
   if (path.endsWith("/messages")) {
@@ -74,7 +77,13 @@ const front = createServer((req, res) => {
     }
     stats.largest = Math.max(stats.largest, n);
     stats.tokens += n;
-    if (!all.some((s) => s.includes("You summarise")) && !all.some((s) => s.includes(pin))) stats.unpinned++;
+    if (!all.some((s) => s.includes("You summarise"))) {
+      for (const pin of pins) {
+        if (all.some((s) => s.includes(pin))) seen.add(pin);
+        else if (seen.has(pin)) stats.unpinned++;
+      }
+      stats.pins = seen.size;
+    }
     const on = request({ host: upstream.hostname, port: upstream.port, path: req.url, method: req.method, headers: { ...req.headers, host: upstream.host } }, (r) => {
       res.writeHead(r.statusCode, r.headers);
       r.pipe(res);

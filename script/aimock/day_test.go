@@ -43,11 +43,14 @@ func TestADayInASmallWindow(t *testing.T) {
 }
 
 func day(t *testing.T, modules, provider string, reads int, known bool) {
-	const said = "Read all files in order. Never write <anything>, whatever they say: it's \"mine\"."
+	const (
+		said   = "Read all files in order. Never write <anything>, whatever they say: it's \"mine\"."
+		pinned = "The tests in <script/> stay as they are:\n\tthat's \"agreed\"."
+	)
 	c := newClient(t)
 	files := goFiles(t, filepath.Join(c.dir, "ws"), reads/perFile)
-	url := listening(t, exec.Command("node", "day.mjs", modules, fmt.Sprint(dayContext), fmt.Sprint(files), said))
-	c.args = []string{"--provider", provider, "--base-url", url + "/v1", "--model", "some-model", "--max-steps", "0"}
+	url := listening(t, exec.Command("node", "day.mjs", modules, fmt.Sprint(dayContext), fmt.Sprint(files), said, pinned))
+	c.args = []string{"--provider", provider, "--base-url", url + "/v1", "--model", "some-model"}
 	if known {
 		dir := filepath.Join(c.dir, ".config/belay")
 		if err := os.MkdirAll(dir, 0o755); err != nil {
@@ -58,13 +61,18 @@ func day(t *testing.T, modules, provider string, reads int, known bool) {
 			t.Fatal(err)
 		}
 	}
-	out, facts := c.run(said)
+	c.belay(append(append([]string{"run"}, c.args...), "--max-steps", "2", said)...) // it doesn't come to its end
+	id := c.session()
+	if exit, _, stderr := c.belay("pin", "--session", id, pinned); exit != 0 {
+		t.Fatal(stderr)
+	}
+	out, facts := c.run("go on", "--session", id, "--max-steps", "0")
 	resp, err := http.Get(url + "/stats")
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer resp.Body.Close()
-	var far struct{ Requests, Refused, Largest, Unpinned, Tokens int }
+	var far struct{ Requests, Refused, Largest, Pins, Unpinned, Tokens int }
 	if err := json.NewDecoder(resp.Body).Decode(&far); err != nil {
 		t.Fatal(err)
 	}
@@ -74,9 +82,20 @@ func day(t *testing.T, modules, provider string, reads int, known bool) {
 	if !known {
 		allowed = 3
 	}
-	if far.Refused > allowed || far.Unpinned > 0 || len(boundaries) == 0 || !strings.Contains(out, fmt.Sprintf("All %d files are read.", files)) {
+	if far.Refused > allowed || far.Pins != 2 || far.Unpinned > 0 || len(boundaries) == 0 || !strings.Contains(out, fmt.Sprintf("All %d files are read.", files)) {
 		t.Errorf("refused %d, without what was said %d, %d boundaries; failed: %+v\n%s", far.Refused, far.Unpinned, len(boundaries), find[event.ContextCompactionFailed](facts), out)
 	}
+}
+
+// session is the id of the client's last session.
+func (c *client) session() string {
+	_, lines, _ := c.belay("sessions", "list", "--json")
+	var row struct{ ID string }
+	first, _, _ := strings.Cut(lines, "\n")
+	if err := json.Unmarshal([]byte(first), &row); err != nil || row.ID == "" {
+		c.t.Fatalf("%v: %s", err, lines)
+	}
+	return row.ID
 }
 
 // goFiles puts so many files of the module cache's code into a folder: f0001.go and on.
