@@ -46,7 +46,10 @@ type shortening struct {
 	pins []history.Pin
 	used belay.Usage
 	came int64 // tokens of text that came
-	sent bool  // a model was asked
+
+	asked    int  // requests
+	began    bool // a piece of the last one's answer came
+	reported bool // and what it used
 
 	again bool // the model has a tool that shows what was left out
 }
@@ -56,29 +59,32 @@ func (v *performer) shorten(ctx context.Context, run *engine.Run, eff core.Compa
 	s := &shortening{v: v, run: run, eff: eff}
 	done, err := s.window(ctx)
 	if err == nil {
-		done.Usage, done.Charge = s.used, s.charge(nil)
+		done.Usage, done.Charge = s.used, s.charge(ctx, nil)
 		return []core.Fact{{IDs: eff.IDs, Data: done}}
 	}
-	p := event.ContextCompactionFailed{Trigger: eff.Trigger, Strategy: eff.Strategy, Started: eff.Started, Problem: s.problem(ctx, err), Usage: s.used, Tokens: s.came, Charge: s.charge(err)}
+	p := event.ContextCompactionFailed{Trigger: eff.Trigger, Strategy: eff.Strategy, Started: eff.Started, Problem: s.problem(ctx, err), Usage: s.used, Tokens: s.came, Charge: s.charge(ctx, err)}
 	if p.Problem.Retryable {
 		p.RetryAt = v.e.c.Now().UTC().Truncate(time.Microsecond).Add(summaryRetry)
 	}
 	return []core.Fact{{IDs: eff.IDs, Data: p}}
 }
 
-// charge is what the requests of the attempt take.
-func (s *shortening) charge(err error) event.Charge {
+// charge is what the requests of the attempt take. What is reported of the ones before
+// counts where the last one takes nothing; if it takes something that isn't known beside
+// theirs, all that was reserved.
+func (s *shortening) charge(ctx context.Context, err error) event.Charge {
+	works := s.began || ctx.Err() != nil // the last one reached a model that works on it
 	switch {
-	case !s.sent:
+	case s.asked == 0:
 		return event.ChargeNothing
-	case s.used.Reported:
+	case err == nil || s.reported:
 		return event.ChargeAnswer
-	case err == nil:
-		return event.ChargeAnswer
-	case errors.Is(err, errSlow):
+	case errors.Is(err, errSlow) || works && s.asked > 1:
 		return event.ChargeAll
-	case s.came > 0 || errors.Is(err, context.Canceled):
+	case works:
 		return event.ChargePart
+	case s.asked > 1:
+		return event.ChargeAnswer
 	}
 	return event.ChargeNothing
 }
@@ -275,7 +281,8 @@ func parts(msgs []belay.Message, most int64) (out []string) {
 
 // ask makes one request for a summary. A model without a whole text has given none.
 func (s *shortening) ask(ctx context.Context, prov model.Provider, req model.Request) (string, error) {
-	s.sent = true
+	s.asked++
+	s.began, s.reported = false, false
 	var text strings.Builder
 	stop := ""
 	for chunk, err := range prov.Stream(ctx, req) {
@@ -283,11 +290,12 @@ func (s *shortening) ask(ctx context.Context, prov model.Provider, req model.Req
 			return "", s.failed(ctx, err)
 		}
 		s.run.Beat()
+		s.began = true
 		text.WriteString(chunk.Text)
 		s.came += int64(tokens.Rough(chunk.Text))
 		if chunk.Usage != nil {
 			s.used = s.used.Add(reported(*chunk.Usage))
-			s.used.Reported = true
+			s.reported = true
 		}
 		if chunk.Call != nil {
 			return "", &model.Error{Class: "refused", Code: "CALLED_TOOL", Message: "the model called a tool instead of writing a summary"}

@@ -272,19 +272,20 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 		say    said
 		change func(*thread.Rules)
 		code   string // of the failures
+		charge event.Charge
 		way    string // of the boundaries that there are
 	}{
 		"hangs": {say: func(ctx context.Context, _ int) (string, []model.Chunk, error) {
 			<-ctx.Done()
 			return "", nil, ctx.Err()
-		}, code: "TIMEOUT", way: "truncate"},
-		"is empty": {say: func(context.Context, int) (string, []model.Chunk, error) { return " ", nil, nil }, code: "EMPTY", way: "truncate"},
+		}, code: "TIMEOUT", charge: event.ChargeAll, way: "truncate"},
+		"is empty": {say: func(context.Context, int) (string, []model.Chunk, error) { return " ", nil, nil }, code: "EMPTY", charge: event.ChargeAnswer, way: "truncate"},
 		"grows": {say: func(context.Context, int) (string, []model.Chunk, error) {
 			return strings.Repeat("much ", 20_000), nil, nil
-		}, code: "NOT_SMALLER", way: "truncate"},
+		}, code: "NOT_SMALLER", charge: event.ChargeAnswer, way: "truncate"},
 		"calls a tool": {say: func(context.Context, int) (string, []model.Chunk, error) {
 			return "", []model.Chunk{{Call: &model.Call{ID: "x", Name: "look", Args: "{}"}}}, nil
-		}, code: "CALLED_TOOL", way: "truncate"},
+		}, code: "CALLED_TOOL", charge: event.ChargePart, way: "truncate"},
 		"refuses":       {say: failing("refused"), code: "REFUSED", way: "truncate"},
 		"has no key":    {say: failing("auth"), code: "AUTH", way: "truncate"},
 		"is overloaded": {say: failing("transient"), code: "TRANSIENT", way: "truncate"},
@@ -333,6 +334,9 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 						ended = true
 						if failed++; p.Problem.Code != tt.code && p.Strategy != "truncate" {
 							t.Errorf("a compaction failed: %+v", p)
+						}
+						if p.Strategy != "truncate" && p.Charge != tt.charge {
+							t.Errorf("it takes %q, not %q", p.Charge, tt.charge)
 						}
 						if failed > 2 {
 							t.Error("a third summary was tried before there was a boundary")
