@@ -102,6 +102,31 @@ func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
 	}
 }
 
+// TestSettingsChangeInARunningTurn gives a turn that waits another mode: the session has
+// it, and the turn's thread too. Who may not widen may not do it so either.
+func TestSettingsChangeInARunningTurn(t *testing.T) {
+	r := newRig(t, asks)
+	operator, owner := r.token(auth.Operator, auth.DefaultTenant), r.token(auth.Owner, auth.DefaultTenant)
+	question(t, r, owner)
+	if a := r.command("update_thread", operator, `{"sessionId":"s1","settings":{"mode":"accept_edits"}}`); a.Code != belay.CodeForbidden || a.Field != "settings.mode" {
+		t.Errorf("operator: %d %s", a.status, a.body)
+	}
+	if a := r.command("update_thread", owner, `{"sessionId":"s1","settings":{"mode":"yolo"}}`); a.Code != belay.CodeUsage || a.Field != "settings.mode" {
+		t.Errorf("no mode: %d %s", a.status, a.body)
+	}
+	told := r.command("update_thread", owner, `{"sessionId":"s1","settings":{"mode":"plan","effort":"low"}}`).told(t)
+	if told.Turn != "t1" {
+		t.Errorf("the answer is %+v", told)
+	}
+	after := fmt.Sprintf("?after=%d", told.Position)
+	if b := r.do("GET", "/v1/sessions/s1"+after, owner, "").body; !strings.Contains(string(b), `"mode":"plan"`) {
+		t.Errorf("the session is %s", b)
+	}
+	if b := r.do("GET", "/v1/threads/"+string(told.Thread)+"/events"+after+"&types=thread.updated", owner, "").body; !strings.Contains(string(b), `"rules":`) {
+		t.Errorf("the thread's facts are %s", b)
+	}
+}
+
 // TestRequestsAreAudited looks for the record of what was done,
 // what was refused, and of strangers, of whom one in a second is enough.
 // Guarantee: V9.

@@ -61,7 +61,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
 			"tool": "todo", "processId": "proc_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x", "pinId": "p1",
-			"turn": "0", "budget": "500ktok", "rules": "version: 1", "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
+			"turn": "0", "budget": "500ktok", "rules": "version: 1", "settings": `{"mode":"plan"}`, "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
 		if c.Name == "ack_events" {
 			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)
 		}

@@ -87,14 +87,36 @@ func resumeThread(ctx context.Context, r *app.Call, in *ResumeThread) (*app.Resu
 		told := &app.Result{Status: app.Done, Session: in.Session, Thread: th.Thread, Turn: turnOf(th)}
 		return told, r.End(ctx, told)
 	}
-	s, err := r.Known(ctx, in.Session)
+	return updated(ctx, r, in.Session, th, *in.Settings)
+}
+
+// UpdateThread is what update_thread takes.
+type UpdateThread struct {
+	Session  belay.SessionID   `json:"sessionId"`
+	Thread   belay.ThreadID    `json:"threadId,omitempty" jsonschema:"the session's newest when it is left out"`
+	Settings app.SettingsInput `json:"settings" jsonschema:"what changes: the mode, the model, the effort; what is left out stays"`
+}
+
+// updateThread changes the settings of a session. Its running turn continues under them
+// from the next call that is judged and the next request to the model.
+func updateThread(ctx context.Context, r *app.Call, in *UpdateThread) (*app.Result, error) {
+	th, err := steered(ctx, r, in.Session, in.Thread, "", "")
 	if err != nil {
 		return nil, err
 	}
-	if err := r.MayWiden(ctx, *in.Settings, s); err != nil {
+	return updated(ctx, r, in.Session, th, in.Settings)
+}
+
+// updated gives a session other settings, and its thread if a turn of it runs.
+func updated(ctx context.Context, r *app.Call, id belay.SessionID, th *thread.State, c app.SettingsInput) (*app.Result, error) {
+	s, err := r.Known(ctx, id)
+	if err != nil {
 		return nil, err
 	}
-	settings, err := r.Workspaces.Settings(ctx, s.Workspace, &s.Settings, *in.Settings)
+	if err := r.MayWiden(ctx, c, s); err != nil {
+		return nil, err
+	}
+	settings, err := r.Workspaces.Settings(ctx, s.Workspace, &s.Settings, c)
 	if err != nil {
 		return nil, input.At("settings", err)
 	}
@@ -106,10 +128,14 @@ func resumeThread(ctx context.Context, r *app.Call, in *ResumeThread) (*app.Resu
 	if err != nil {
 		return nil, input.At("settings.budget", err)
 	}
-	if err := r.Store.Enqueue(ctx, r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), in.Session, in.Session.Stream(), update)); err != nil {
+	if th.Turn == nil {
+		told, err := r.Send(ctx, id, id.Stream(), update)
+		return app.With(told, err, th.Thread, "")
+	}
+	if err := r.Store.Enqueue(ctx, r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), id, id.Stream(), update)); err != nil {
 		return nil, err
 	}
-	told, err := r.Send(ctx, in.Session, th.Thread.Stream(), belay.ResumeThread{Rules: rules, Limits: &settings.Limits})
+	told, err := r.Send(ctx, id, th.Thread.Stream(), belay.ResumeThread{Rules: rules, Limits: &settings.Limits})
 	return app.With(told, err, th.Thread, turnOf(th))
 }
 
