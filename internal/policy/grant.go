@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/policy/shell"
 )
 
 // reaches reports whether a grant covers a call, or one simple command of it.
@@ -81,6 +82,11 @@ func Prefixed(r Request, prefix string) (Grant, error) {
 		return g, belay.Errorf(belay.CodeBadCommand, "the prefix must be plain words").WithHint("the first words of a command, or a folder")
 	case r.Tool.Command == nil && "/"+path.Clean(g.Prefix) != path.Clean("/"+g.Prefix) && g.Prefix != ".":
 		return g, belay.Errorf(belay.CodeBadCommand, "the prefix must be a folder of the workspace, as seen from there")
+	}
+	if r.Tool.Command != nil {
+		if why := shell.Opens(strings.Fields(g.Prefix)); why != "" {
+			return g, belay.Errorf(belay.CodeBadCommand, "%q can't be allowed: %s", g.Prefix, why).WithHint("add the words that say what runs, such as the script's name, or allow it once")
+		}
 	}
 	covered := false
 	for i := range subjects {

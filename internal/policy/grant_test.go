@@ -2,6 +2,7 @@ package policy
 
 import (
 	"encoding/json"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay"
@@ -50,6 +51,39 @@ func TestAPrefixCoversWhatBeginsSo(t *testing.T) {
 	for _, bad := range []string{"", "  ", "rm", "make 'test'", "make $X", "make test more", "make; test"} {
 		if _, err := Prefixed(of("make test"), bad); belay.CodeOf(err) != belay.CodeBadCommand {
 			t.Errorf("prefix %q: %v", bad, err)
+		}
+	}
+}
+
+// TestAPrefixNamesWhatRuns: words that leave open which program or code runs are no
+// prefix, and the refusal says why; with what runs behind them they are.
+// Guarantee: X41.
+func TestAPrefixNamesWhatRuns(t *testing.T) {
+	exec := belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Command: &belay.CommandArgs{Line: "command"}}
+	for _, c := range []struct{ command, prefix, why string }{
+		{"python3 x.py", "python3", "python3 runs any code"},
+		{"/usr/bin/python3 -u x.py", "/usr/bin/python3 -u", "python3 runs any code"},
+		{"python3 x.py", "python3 x.py", ""},
+		{"sh build.sh", "sh", "sh runs any code"},
+		{"bash -c ls", "bash -c", "bash runs any code"},
+		{"node x.js", "node", "node runs any code"},
+		{"npx eslint .", "npx", "npx fetches and runs any program"},
+		{"npm exec eslint", "npm exec", "npm exec fetches and runs any program"},
+		{"npm test", "npm test", ""},
+		{"uv run pytest", "uv run", "uv run runs any program"},
+		{"sudo make", "sudo", "sudo runs any program"},
+		{"env X=1 make", "env", "env runs any program"},
+		{"xargs rm", "xargs", "xargs runs any program"},
+		{"make test", "make", ""},
+	} {
+		args, err := json.Marshal(map[string]string{"command": c.command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Tool: exec, Args: args, Commands: CommandsOf(exec, args, Place{Workspace: "/ws"}), Mode: belay.ModeDefault, Workspace: "/ws", Level: "L0"}
+		_, err = Prefixed(r, c.prefix)
+		if c.why == "" && err != nil || c.why != "" && (err == nil || !strings.Contains(err.Error(), c.why)) {
+			t.Errorf("%s: %q: %v, want %q", c.command, c.prefix, err, c.why)
 		}
 	}
 }

@@ -4,6 +4,7 @@ package shell
 const (
 	builds   = "it builds or runs what the workspace says"
 	connects = "it connects"
+	fetches  = "it fetches a program and runs it"
 )
 
 // gitDiff are the options of git's commands that show differences and history.
@@ -243,7 +244,7 @@ var rows = []program{
 	{name: "npm config get,npm config list,npm config ls,npm get", opts: "-l --long --json --logs-dir=w --cache=w --timing:W --userconfig=U --globalconfig=U --prefix=C"}, // npm keeps tokens and passwords to itself
 	{name: "npm config set,npm config delete,npm config edit,npm config fix", class: EscapeAttempt, why: "it changes the person's settings", opts: "*"},
 	{name: "npm cache,npm set,npm doctor", class: EscapeAttempt, why: "it shows or changes the person's settings", opts: "*"},
-	{name: "npm exec,npm x,npm dlx,npx,pnpx,bunx,uvx,pipx,corepack", class: Destructive, why: "it fetches a program and runs it", opts: "* -c=x --call=x --shell=U --node-options=U"},
+	{name: "npm exec,npm x,npm dlx,npx,pnpx,bunx,uvx,pipx,corepack", class: Destructive, why: fetches, opts: "* -c=x --call=x --shell=U --node-options=U"},
 	{name: "pip,pip3,pip2", sub: true, class: Destructive, opts: "-V:v --version:v -q -v --no-color --disable-pip-version-check --python=U --isolated --require-virtualenv"},
 	{name: "pip list,pip show,pip freeze,pip check,pip help,pip inspect,pip debug", opts: "-vv -qq --quiet --pre --no-input --no-color --no-index --isolated --disable-pip-version-check --no-python-version-warning -o:N --outdated:N -u:N --uptodate:N -e -l -i= --local --user --format= --not-required --editable --include-editable --exclude-editable --exclude= --path=r -f --files -v -q --verbose --all -r=r"},
 	{name: "pip install,pip download,pip wheel,pip search,pip index,pip uninstall,pip cache,pip lock", class: Network, why: "it speaks to a registry, and packages bring scripts", opts: "* -t=w --target=w --prefix=w --root=w -d=w -r=r"},
