@@ -105,6 +105,9 @@ var CompactStrategies = []CompactStrategy{CompactHybrid, CompactPrune, CompactSu
 // percent of what it has for input.
 const DefaultCompactAt = 80
 
+// DefaultCacheMB is how much memory a process uses at most for what can be made again.
+const DefaultCacheMB = 100
+
 // Shell is what runs the command lines of a session.
 type Shell struct {
 	Path    string `json:"path"`    // absolute

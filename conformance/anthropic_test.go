@@ -9,6 +9,7 @@ import (
 	"github.com/anthropics/anthropic-sdk-go/option"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -20,7 +21,7 @@ const claude = "claude-opus-4-5"
 var anthropicMessages = oracle{
 	name: "anthropic", model: claude, path: "/v1",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: anthropic.TakesImages, Files: anthropic.TakesFiles}}
+		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20)), Images: anthropic.TakesImages, Files: anthropic.TakesFiles}}
 	},
 	ask:   askMessages,
 	again: againMessages,

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/genai"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/google"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -20,7 +21,7 @@ const gemini = "gemini-3-flash"
 var googleGemini = oracle{
 	name: "google", model: gemini, path: "/v1beta",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: google.TakesImages, Files: google.TakesFiles}}
+		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20)), Images: google.TakesImages, Files: google.TakesFiles}}
 	},
 	ask:   askGemini,
 	again: againGemini,

@@ -11,6 +11,7 @@ import (
 	"github.com/openai/openai-go/v3/responses"
 	"github.com/openai/openai-go/v3/shared"
 
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/openai"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -22,7 +23,7 @@ const gpt = "gpt-5"
 var openaiChat = oracle{
 	name: "openai-chat", model: gpt, path: "/v1",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: openai.TakesImages}}
+		return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20)), Images: openai.TakesImages}}
 	},
 	ask: askChat,
 	again: func(body []byte) ([]byte, error) {
@@ -41,7 +42,7 @@ var openaiChat = oracle{
 var openaiResponses = oracle{
 	name: "openai", model: gpt, path: "/v1",
 	adapter: func(e wire.Endpoint) model.Provider {
-		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20), Images: openai.TakesImages}}
+		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20)), Images: openai.TakesImages}}
 	},
 	ask: askResponses,
 	again: func(body []byte) ([]byte, error) {

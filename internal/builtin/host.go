@@ -2,10 +2,12 @@ package builtin
 
 import (
 	"context"
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/hook"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -63,7 +65,7 @@ func NewHost(o Options) *host.Host {
 			own, err := Tools(o.Env, w)
 			return append(own, o.Tools...), err
 		},
-		Models: &providers.Providers{Env: o.Env, Now: o.Now, Secrets: o.Secrets}, Shell: exec.OfSession, StoreDir: o.StoreDir, HasStore: HasStore,
+		Models: &providers.Providers{Env: o.Env, Now: o.Now, Secrets: o.Secrets, Cache: lru.New(belay.DefaultCacheMB << 20)}, Shell: exec.OfSession, StoreDir: o.StoreDir, HasStore: HasStore,
 		OpenStore: func(ctx context.Context, dir string, make bool) (store.Store, error) {
 			st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: o.Now, Tenant: o.Tenant, OrRead: !make})
 			if err != nil {

@@ -23,6 +23,7 @@ type Settings struct {
 	Schema   []byte        // of the output; nil is none
 	Quotas   []belay.Quota // that work under the settings spends from
 	Web      Web           // of the web tools; it belongs to the place, not to the session
+	CacheMB  int           // of the process; 0: belay.DefaultCacheMB
 	baseFrom string        // the variable that names the address; empty: none does
 }
 

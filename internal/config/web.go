@@ -1,6 +1,7 @@
 package config
 
 import (
+	"cmp"
 	"net/url"
 
 	"github.com/belay-run/belay"
@@ -28,19 +29,37 @@ func (w *Web) engine(name string) {
 	}
 }
 
-// Web is what the files of the person and the machine say of the web tools.
-func (w *Workspace) Web() (Web, error) {
+// own checks what only the files of the person and the machine set.
+func (w *Workspace) own() (*parser, error) {
 	l, err := w.Layers(nil)
 	if err != nil {
-		return Web{}, err
+		return nil, err
 	}
-	p := parser{w: w, in: w.in, set: map[string]given{}}
+	p := &parser{w: w, in: w.in, set: map[string]given{}}
 	for _, s := range settings {
 		if v, ok := l.set[s.Name]; ok && s.Own {
 			p.set[s.Name] = v
 		}
 	}
 	p.all()
+	return p, p.err
+}
+
+// CacheMB is how much memory the process may use for what can be made again.
+func (w *Workspace) CacheMB() (int, error) {
+	p, err := w.own()
+	if err != nil {
+		return 0, err
+	}
+	return cmp.Or(p.out.CacheMB, belay.DefaultCacheMB), nil
+}
+
+// Web is what the files of the person and the machine say of the web tools.
+func (w *Workspace) Web() (Web, error) {
+	p, err := w.own()
+	if err != nil {
+		return Web{}, err
+	}
 	p.out.Web.in = w.in
 	if p.row = setting("web-search-url"); p.out.Web.Engine == "searxng" && p.out.Web.base == nil {
 		p.bad(belay.CodeBadConfig, "web-search-url: http://127.0.0.1:8888", "searxng is a server of one's own: its address is missing")

@@ -41,6 +41,18 @@ func TestTheWebToolsAreSetByThePersonAlone(t *testing.T) {
 	}
 }
 
+// TestTheCacheIsThePersons: how much memory a process takes is no workspace's to say.
+func TestTheCacheIsThePersons(t *testing.T) {
+	for text, want := range map[string]int{"": 100, "cache-mb: 7\n": 7, "cache-mb: 0\n": 0} {
+		in, _ := folder(t, map[string]string{ofPerson + "belay.yaml": text, "ws/.belay/belay.yaml": "cache-mb: 9\n"})
+		in.Vars = append(in.Vars, "BELAY_CACHE_MB=8")
+		mb, err := Resolve(t.Context(), in).CacheMB()
+		if mb != want || (err != nil) != (want == 0) {
+			t.Errorf("%q: %d, %v", text, mb, err)
+		}
+	}
+}
+
 // TestAnEnginesKeyIsHidden before it is used, wherever it is.
 func TestAnEnginesKeyIsHidden(t *testing.T) {
 	for text, name := range map[string]string{"web-search: brave\n": "BRAVE_API_KEY", "web-search: tavily\nweb-search-key: env:MINE\n": "MINE"} {

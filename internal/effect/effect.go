@@ -19,6 +19,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
@@ -34,6 +35,7 @@ type Config struct {
 	Tools    *tool.Set
 	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
 	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
+	Cache    *lru.Cache                       // of conversations and of chunks of texts; nil: the effects have one of their own
 	ArgsKey  []byte                           // key of the digests that distinguish secrets in arguments; none: only their names do
 	Now      func() time.Time                 // nil is time.Now
 	Live     func(event.Delta)                // receives text between facts; may be nil. Must return at once
@@ -81,7 +83,10 @@ func New(c Config) (*Performers, error) {
 	if c.Live == nil {
 		c.Live = func(event.Delta) {}
 	}
-	return &Performers{c: c, convs: history.NewCache(c.Store, history.DefaultCache), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
+	if c.Cache == nil {
+		c.Cache = lru.New(belay.DefaultCacheMB << 20)
+	}
+	return &Performers{c: c, convs: history.NewCache(c.Store, c.Cache), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
 }
 
 // Decide lets a stream that all sessions share handle a command, as

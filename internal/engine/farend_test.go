@@ -15,6 +15,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
@@ -27,16 +28,16 @@ import (
 // adapters make a provider of each protocol that modelserver speaks.
 var adapters = map[string]func(wire.Endpoint) model.Provider{
 	"anthropic": func(e wire.Endpoint) model.Provider {
-		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
+		return &anthropic.Messages{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20))}}
 	},
 	"google": func(e wire.Endpoint) model.Provider {
-		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
+		return &google.Gemini{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20))}}
 	},
 	"openai": func(e wire.Endpoint) model.Provider {
-		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
+		return &openai.Responses{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20))}}
 	},
 	"openai-chat": func(e wire.Endpoint) model.Provider {
-		return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(1 << 20)}}
+		return &openai.Chat{Service: wire.Service{Endpoint: e, Prefixes: wire.NewPrefixes(lru.New(1 << 20))}}
 	},
 }
 

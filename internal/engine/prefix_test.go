@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
 	"github.com/belay-run/belay/internal/model/google"
@@ -150,7 +151,7 @@ func longSession(t *testing.T, protocol, memory, ws string) (bodies [][]byte) {
 		budget = 0
 	}
 	adapter := func() model.Provider {
-		return remembering(adapters[protocol](far.endpoint(t, "http://"+vendorHost+"/v1")), wire.NewPrefixes(budget))
+		return remembering(adapters[protocol](far.endpoint(t, "http://"+vendorHost+"/v1")), wire.NewPrefixes(lru.New(budget)))
 	}
 	provider := adapter()
 	run := func(context.Context, tool.Call) (tool.Result, error) { return tool.Result{Text: "seen\n<it>"}, nil }

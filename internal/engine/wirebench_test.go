@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -40,7 +41,7 @@ func answering(b *testing.B, protocol string, s modeltest.Scene) model.Provider 
 	e := wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: recorded}}
 	ask(b, adapters[protocol](e), model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}})
 	e.Client = &http.Client{Transport: canned{recorded.answer.Bytes()}}
-	return remembering(adapters[protocol](e), wire.NewPrefixes(64<<20))
+	return remembering(adapters[protocol](e), wire.NewPrefixes(lru.New(64<<20)))
 }
 
 // recorder keeps the answer that comes through it.

@@ -129,6 +129,9 @@ func (h *Host) keep(ws string, p *app.Place) {
 		h.places = map[string]*app.Place{}
 	}
 	h.places[ws] = p
+	if mb, err := p.CacheMB(); err == nil { // else whoever needs the settings meets the error
+		h.c.Models.Cache.Resize(mb << 20)
+	}
 }
 
 // Again reads a workspace's settings and rules again, and what is trusted. Its

@@ -90,7 +90,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	secrets, models := h.c.Models.Secrets, providers.Turns{Providers: h.c.Models, Entered: h.files, In: h.filesOf}
 	secrets.Sign(key)
 	p, err := effect.New(effect.Config{
-		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, ArgsKey: key, Now: h.c.Now, Live: show,
+		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, Cache: h.c.Models.Cache, ArgsKey: key, Now: h.c.Now, Live: show,
 		Keeper: h.c.Keeper, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
 	})
 	if err != nil {

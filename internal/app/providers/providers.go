@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/anthropic"
@@ -26,14 +27,12 @@ import (
 	"github.com/belay-run/belay/internal/secret"
 )
 
-// prefixBudget bounds the encoded conversations kept in memory, in bytes.
-const prefixBudget = 64 << 20
-
 // Providers finds providers by what settings say, each made once.
 type Providers struct {
 	Env     config.Env
 	Now     func() time.Time
 	Secrets *secret.Scrubber
+	Cache   *lru.Cache                          // of encoded conversations; nil: they have one of their own
 	Wrap    func(model.Provider) model.Provider // stands between the engine and a provider; nil is nothing
 
 	mu       sync.Mutex
@@ -90,7 +89,10 @@ func (m *Providers) makeProvider(w *config.Workspace, s belay.Settings) (model.P
 		return nil, err
 	}
 	if m.prefixes == nil {
-		m.prefixes = wire.NewPrefixes(prefixBudget)
+		if m.Cache == nil {
+			m.Cache = lru.New(belay.DefaultCacheMB << 20)
+		}
+		m.prefixes = wire.NewPrefixes(m.Cache)
 	}
 	if m.gateway == nil {
 		m.gateway = wire.NewGateway(m.Now)

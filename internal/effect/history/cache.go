@@ -1,88 +1,50 @@
 package history
 
 import (
-	"container/list"
 	"context"
-	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/window"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/store"
 )
-
-// DefaultCache bounds what is kept in memory, in bytes over all threads.
-const DefaultCache = 100 << 20
 
 // Cache keeps what was used last: conversations, by their threads, and the chunks of
 // texts, by their digests, for all threads that have them.
 type Cache struct {
-	st    store.Run
-	most  int // bytes
-	mu    sync.Mutex
-	size  int
-	order *list.List // of cached, the one used last in front
-	byKey map[string]*list.Element
+	st      store.Run
+	convs   lru.Part[belay.StreamID, *Conversation]
+	entires lru.Part[entire, *Conversation]
+	indexes lru.Part[belay.Digest, *window.Index]
 }
 
-// cached is a *Conversation or a *window.Index.
-type cached struct {
-	key  string
-	size int
-	is   any
-}
+// entire is the key of a thread's conversation with all its messages.
+type entire belay.StreamID
 
-// NewCache returns an empty cache of at most so many bytes, but always of what was used
-// last.
-func NewCache(st store.Run, most int) *Cache {
-	return &Cache{st: st, most: most, order: list.New(), byKey: map[string]*list.Element{}}
+// NewCache keeps what it keeps in c.
+func NewCache(st store.Run, c *lru.Cache) *Cache {
+	return &Cache{st, lru.Of[belay.StreamID, *Conversation](c), lru.Of[entire, *Conversation](c), lru.Of[belay.Digest, *window.Index](c)}
 }
 
 // Take removes a conversation from the cache for its only user.
 func (c *Cache) Take(s belay.StreamID) *Conversation {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if v, ok := c.remove(string(s)).(*Conversation); ok {
+	if v, ok := c.convs.Take(s); ok {
 		return v
 	}
 	return newConversation(s)
 }
 
 // Give puts it back; what wasn't used for longest makes room.
-func (c *Cache) Give(v *Conversation) { c.put(string(v.stream), v, v.size) }
-
-// remove takes an entry out; nil when there is none.
-func (c *Cache) remove(key string) any {
-	el := c.byKey[key]
-	if el == nil {
-		return nil
-	}
-	e := c.order.Remove(el).(cached)
-	delete(c.byKey, key)
-	c.size -= e.size
-	return e.is
-}
-
-func (c *Cache) put(key string, is any, size int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.remove(key) // a request that was given up may have put it back too
-	c.byKey[key] = c.order.PushFront(cached{key, size, is})
-	c.size += size
-	for c.size > c.most && c.order.Len() > 1 {
-		c.remove(c.order.Back().Value.(cached).key)
-	}
-}
+func (c *Cache) Give(v *Conversation) { c.convs.Put(v.stream, v, v.size) }
 
 // index is the chunks of a text.
 func (c *Cache) index(d belay.Digest, text string) *window.Index {
-	c.mu.Lock()
-	x, ok := c.remove(string(d)).(*window.Index)
-	c.mu.Unlock()
+	x, ok := c.indexes.Take(d)
 	if !ok {
 		x = window.NewIndex(text, window.ChunkTokens)
 	}
-	c.put(string(d), x, x.Size())
+	c.indexes.Put(d, x, x.Size())
 	return x
 }
 

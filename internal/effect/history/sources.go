@@ -48,10 +48,14 @@ func (v *Conversation) source(name string) (ref *belay.Ref, text string, found b
 // Source is a text that a thread's conversation has in part only, or no more, and its
 // chunks. ErrNotFound is that there is none of that name, or that it is kept no more.
 func (c *Cache) Source(ctx context.Context, s belay.StreamID, name string) (string, *window.Index, error) {
-	v, key := c.entire(s)
+	v, ok := c.entires.Take(entire(s))
+	if !ok {
+		v = &Conversation{stream: s, entire: true}
+		v.forget()
+	}
 	err := v.UpTo(ctx, c.st, 0, math.MaxInt64)
 	ref, text, found := v.source(name)
-	c.put(key, v, v.size)
+	c.entires.Put(entire(s), v, v.size)
 	switch {
 	case err != nil:
 		return "", nil, err
@@ -65,18 +69,4 @@ func (c *Cache) Source(ctx context.Context, s belay.StreamID, name string) (stri
 		return "", nil, err
 	}
 	return string(b), c.index(ref.Digest, string(b)), nil
-}
-
-// entire takes out the conversation of a thread with all its messages, for its only
-// user, who puts it back under the key.
-func (c *Cache) entire(s belay.StreamID) (*Conversation, string) {
-	key := "entire/" + string(s)
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	v, ok := c.remove(key).(*Conversation)
-	if !ok {
-		v = &Conversation{stream: s, entire: true}
-		v.forget()
-	}
-	return v, key
 }

@@ -12,6 +12,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -21,7 +22,7 @@ import (
 // far is a provider whose far end is h.
 func far(t *testing.T, h http.HandlerFunc) *Messages {
 	t.Helper()
-	return &Messages{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}}
+	return &Messages{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(lru.New(1 << 20)), Images: TakesImages, Files: TakesFiles}}
 }
 
 // stream answers with events.
@@ -215,7 +216,7 @@ func TestPrefixBytes(t *testing.T) {
 		bodies = append(bodies, b)
 		stream(w, begun(0, hi), stopped("end_turn"), over)
 	})
-	modeltest.Grow(t, p, model.Request{Model: "claude-sonnet-4-6", System: "s"}, func(size int) { p.Prefixes = wire.NewPrefixes(size) })
+	modeltest.Grow(t, p, model.Request{Model: "claude-sonnet-4-6", System: "s"}, func(size int) { p.Prefixes = wire.NewPrefixes(lru.New(size)) })
 	for i := 1; i < len(bodies); i++ {
 		end := bytes.LastIndex(bodies[i-1], []byte(`]}],"max_tokens"`))
 		if end < 0 || !bytes.HasPrefix(bodies[i], bodies[i-1][:end]) {

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -22,7 +23,7 @@ import (
 // far is a provider whose far end is h.
 func far(t *testing.T, h http.HandlerFunc) *Gemini {
 	t.Helper()
-	return &Gemini{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1beta"), Prefixes: wire.NewPrefixes(1 << 20), Images: TakesImages, Files: TakesFiles}}
+	return &Gemini{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1beta"), Prefixes: wire.NewPrefixes(lru.New(1 << 20)), Images: TakesImages, Files: TakesFiles}}
 }
 
 // stream answers with events.
@@ -206,7 +207,7 @@ func TestPrefixBytes(t *testing.T) {
 		bodies = append(bodies, b)
 		stream(w, said("STOP", hi))
 	})
-	modeltest.Grow(t, p, model.Request{Model: "gemini-3-flash"}, func(size int) { p.Prefixes = wire.NewPrefixes(size) })
+	modeltest.Grow(t, p, model.Request{Model: "gemini-3-flash"}, func(size int) { p.Prefixes = wire.NewPrefixes(lru.New(size)) })
 	for i := 1; i < len(bodies); i++ {
 		end := bytes.LastIndex(bodies[i-1], []byte(`}]}]`)) + len(`}]}`)
 		if end < 3 || !bytes.HasPrefix(bodies[i], bodies[i-1][:end]) {

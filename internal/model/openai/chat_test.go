@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
 	"github.com/belay-run/belay/internal/model/wire"
@@ -20,7 +21,7 @@ import (
 // chat is a provider whose far end is h.
 func chat(t *testing.T, h http.HandlerFunc) *Chat {
 	t.Helper()
-	return &Chat{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(1 << 20)}}
+	return &Chat{Service: wire.Service{Endpoint: modeltest.Far(t, h, "/v1"), Prefixes: wire.NewPrefixes(lru.New(1 << 20))}}
 }
 
 // stream answers with events.

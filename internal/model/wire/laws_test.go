@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -33,7 +34,7 @@ func far(t *testing.T, s modelserver.Scene) (model.Provider, model.Request) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &openai.Chat{Service: wire.Service{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(1 << 20)}}
+	p := &openai.Chat{Service: wire.Service{Endpoint: wire.Endpoint{Name: "far", Base: base, Client: &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}}, Prefixes: wire.NewPrefixes(lru.New(1 << 20))}}
 	return wire.NewGateway(time.Now).Wrap(wire.Account{Provider: "far"}, p, wire.Limits{Concurrent: 8}),
 		model.Request{Model: "m", Messages: []belay.Message{belay.Text(belay.RoleUser, "go")}, Attempt: 1}
 }

@@ -5,24 +5,19 @@ import (
 	"sync"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 )
 
 // Prefixes keeps the encoded heads and messages of conversations, so that a request
 // encodes what is new only and begins with the very bytes of the one before it.
-// It is bounded by bytes over all conversations: when they are used up everything
-// is dropped, encoded again and comes out the same, because encoding follows from
-// the messages alone.
+// What the cache has no room for is encoded again and comes out the same, because
+// encoding follows from the messages alone.
 //
 // A message is known by the place of its parts in memory: conversations share
 // their messages between requests and never change them. An entry holds on to
 // the parts, so a place can't come to mean another message.
-type Prefixes struct {
-	mu     sync.Mutex
-	budget int
-	size   int // bytes that were kept since everything was dropped
-	known  map[talk]*prefix
-}
+type Prefixes struct{ known lru.Part[talk, *prefix] }
 
 // talk names a conversation in a dialect: what one vendor's model is sent isn't
 // what another is. A head isn't of one conversation: it is named by what it says.
@@ -40,6 +35,7 @@ type prefix struct {
 	busy     sync.Mutex // one request at a time encodes a conversation
 	messages []spoken
 	bytes    [][]byte // of each message; what was handed out never changes
+	size     int      // of these
 }
 
 // spoken tells messages apart.
@@ -55,10 +51,8 @@ func spokenOf(m *belay.Message) spoken {
 	return spoken{m.Role, &m.Parts[0]}
 }
 
-// NewPrefixes keeps up to budget bytes.
-func NewPrefixes(budget int) *Prefixes {
-	return &Prefixes{budget: budget, known: map[talk]*prefix{}}
-}
+// NewPrefixes keeps what it keeps in c.
+func NewPrefixes(c *lru.Cache) *Prefixes { return &Prefixes{lru.Of[talk, *prefix](c)} }
 
 // Encode returns the encoding of each message, those that are kept as they are. add
 // appends one message's encoding to dst; what it writes follows from the dialect,
@@ -67,11 +61,15 @@ func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []b
 	if len(msgs) == 0 {
 		return nil, nil
 	}
-	p := c.take(talk{dialect: dialect, first: spokenOf(&msgs[0]).first})
+	t := talk{dialect: dialect, first: spokenOf(&msgs[0]).first}
+	p := c.take(t)
 	defer p.busy.Unlock()
 	n := 0
 	for n < min(len(p.messages), len(msgs)) && p.messages[n] == spokenOf(&msgs[n]) {
 		n++
+	}
+	for _, b := range p.bytes[n:] {
+		p.size -= len(b)
 	}
 	if n < len(p.messages) { // clipped: what follows is in memory that was handed out
 		p.messages, p.bytes = slices.Clip(p.messages[:n]), slices.Clip(p.bytes[:n])
@@ -82,8 +80,9 @@ func (c *Prefixes) Encode(dialect string, msgs []belay.Message, add func(dst []b
 			return nil, err
 		}
 		p.messages, p.bytes = append(p.messages, spokenOf(&msgs[i])), append(p.bytes, b)
-		c.grown(len(b))
+		p.size += len(b)
 	}
+	c.known.Put(t, p, p.size)
 	return slices.Clip(p.bytes), nil
 }
 
@@ -96,7 +95,8 @@ func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Reque
 	if len(r.Tools) == 0 {
 		return encode(of)
 	}
-	p := c.take(talk{dialect: dialect, model: r.Model, system: r.System, tools: &r.Tools[0], count: len(r.Tools)})
+	t := talk{dialect: dialect, model: r.Model, system: r.System, tools: &r.Tools[0], count: len(r.Tools)}
+	p := c.take(t)
 	defer p.busy.Unlock()
 	if len(p.bytes) == 0 {
 		head, err := encode(of)
@@ -104,7 +104,7 @@ func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Reque
 			return nil, err
 		}
 		p.bytes = [][]byte{head}
-		c.grown(len(head))
+		c.known.Put(t, p, len(head))
 	}
 	return p.bytes[0], nil
 }
@@ -112,23 +112,7 @@ func (c *Prefixes) Head(dialect string, r model.Request, encode func(model.Reque
 // take finds or makes the entry of a conversation, which is its caller's until it
 // isn't busy any more.
 func (c *Prefixes) take(t talk) *prefix {
-	c.mu.Lock()
-	p := c.known[t]
-	if p == nil {
-		p = &prefix{}
-		c.known[t] = p
-	}
-	c.mu.Unlock()
+	p := c.known.Share(t, func() *prefix { return &prefix{} })
 	p.busy.Lock()
 	return p
-}
-
-// grown counts what is kept, and drops everything when it is too much.
-func (c *Prefixes) grown(n int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.size += n; c.size > c.budget {
-		c.size = 0
-		clear(c.known)
-	}
 }
