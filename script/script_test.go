@@ -6,12 +6,14 @@ import (
 	"context"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/belay-run/belay/internal/cli"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/sandbox"
 )
 
@@ -39,8 +41,11 @@ func params() testscript.Params {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("USER", "tester")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // else the race detector makes each command a second longer
-			for _, name := range []string{"XDG_STATE_HOME", "OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY"} {
-				e.Setenv(name, "")
+			e.Setenv("XDG_STATE_HOME", "")
+			for _, v := range config.Vendors() { // what a developer has must not be reached
+				for _, name := range slices.Concat(v.Keys, v.Bases) {
+					e.Setenv(name, "")
+				}
 			}
 			for _, kv := range e.Vars {
 				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "BELAY_") {

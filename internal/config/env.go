@@ -94,6 +94,19 @@ func (e Env) Vault(identity string, s *secret.Scrubber) (vault.Vault, error) {
 	return v, nil
 }
 
+// KeptSecrets are the names of the person's secrets.
+func (e Env) KeptSecrets(s *secret.Scrubber) (names []string, err error) {
+	v, err := e.Vault("", s)
+	if err != nil || !v.Exists() {
+		return nil, nil //nolint:nilerr // no home directory, no secrets
+	}
+	list, err := v.List()
+	for _, e := range list {
+		names = append(names, e.Name)
+	}
+	return names, err
+}
+
 // Models is the name of the files that extend the catalogue: of the person and of
 // the machine. A workspace has none: it must not say what things cost.
 const Models = "models.yaml"

@@ -37,7 +37,7 @@ func (in Input) keyOf(s Service) (string, error) {
 	v, err := in.keptKey(s.Keys)
 	if v == "" && err == nil && !s.Open {
 		err = belay.Errorf(belay.CodeNoKey, "it wants a key, and there is none").At(s.Name).
-			WithHint("set %s, or belay secret set %s", s.Keys[0], s.Keys[0])
+			WithHint("%s", s.keyHint())
 	}
 	return v, err
 }
@@ -126,4 +126,12 @@ func (in Input) hide(name, value, where string) error {
 	}
 	in.Secrets.Add(name, value)
 	return nil
+}
+
+// keyHint is how a provider gets its key.
+func (s Service) keyHint() string {
+	if _, ok := vendor(s.Name); ok {
+		return "set " + s.Keys[0] + ", or belay login " + s.Name
+	}
+	return "set " + s.Keys[0] + ", or belay secret set " + s.Keys[0]
 }

@@ -378,8 +378,20 @@ func (p *parser) service() {
 		return
 	}
 	if err := p.in.Usable(p.w, r.Settings); err != nil {
-		p.fail(err)
+		p.fail(p.saved(err))
 	}
+}
+
+// saved is an error about a provider, with the place of the file that names it.
+func (p *parser) saved(err error) error {
+	v := p.set["provider"]
+	e, ok := errors.AsType[*belay.Error](err)
+	if v.source != FromFile || !ok {
+		return err
+	}
+	placed := *e
+	placed.Message += "; " + v.from + " names it as the provider"
+	return &placed
 }
 
 // at is an error with a place, if it has none.

@@ -2,7 +2,6 @@ package config
 
 import (
 	"cmp"
-	"fmt"
 	"maps"
 	"net"
 	"net/http"
@@ -86,6 +85,9 @@ var vendors = []Service{
 	{Name: "llamacpp", Protocol: OpenAIChat, Base: "http://127.0.0.1:8080/v1", Keys: []string{"LLAMA_API_KEY"}, Open: true},
 	{Name: "vllm", Protocol: OpenAIChat, Base: "http://127.0.0.1:8000/v1", Keys: []string{"VLLM_API_KEY"}, Open: true},
 }
+
+// Vendors are the providers that need no configuration.
+func Vendors() []Service { return slices.Clone(vendors) }
 
 // vendor is the vendor of a name.
 func vendor(name string) (Service, bool) {
@@ -206,54 +208,6 @@ func (p providers) check() error {
 	return nil
 }
 
-// Candidate is a provider for which there is something here: a key, an address, a
-// description.
-type Candidate struct {
-	Name string
-	What string // what there is
-	Try  string // a command that uses it
-}
-
-// Candidates are the providers that could be used. kept are the names of secrets
-// that are kept. None is taken unasked: it costs money.
-func (w *Workspace) Candidates(kept []string) []Candidate {
-	var all []Candidate
-	add := func(s Service, what string) {
-		try := "belay run --provider " + s.Name + " --model NAME TEXT"
-		if s.Model != "" {
-			try = "belay run --provider " + s.Name + " TEXT"
-		}
-		all = append(all, Candidate{s.Name, s.Name + ": " + what, try})
-	}
-	seen := map[string]bool{"": true}
-	for _, v := range vendors {
-		variable, _ := w.in.keyVariable(v)
-		if variable == "" {
-			_, variable = w.in.address(v)
-		}
-		what := variable + " is set"
-		if i := slices.IndexFunc(v.Keys, func(k string) bool { return slices.Contains(kept, k) }); variable == "" && i >= 0 {
-			variable, what = v.Keys[i], "the secret "+v.Keys[i]+" is kept"
-		}
-		if _, described := w.providers.services[v.Name]; !described && !seen[variable] {
-			add(v, what)
-		}
-		seen[variable] = true
-	}
-	for _, name := range slices.Sorted(maps.Keys(w.providers.services)) {
-		s := w.providers.services[name]
-		what := s.Where
-		if s.Key != (manifest.Reference{}) {
-			what += fmt.Sprintf(", key %s", s.Key)
-		}
-		if s.Key.Kind == "env" && w.in.Get(s.Key.Name) == "" {
-			what += ", which is not set"
-		}
-		add(s, what)
-	}
-	return all
-}
-
 // Endpoint is where a provider is reached, with what is sent along.
 type Endpoint struct {
 	Service
@@ -354,6 +308,24 @@ func (e Env) address(s Service) (base, from string) {
 		}
 	}
 	return "", ""
+}
+
+// LocalServers are the vendors' servers of one's own that are on this machine.
+func (e Env) LocalServers() (all []Service) {
+	for _, v := range vendors {
+		if named, _ := e.address(v); named != "" {
+			v.Base = named
+		}
+		if base, err := netdial.ParseBase(v.Base); v.Open && err == nil && isLoopback(base.Hostname()) {
+			all = append(all, v)
+		}
+	}
+	return all
+}
+
+func isLoopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
 // ollamaBase is the base URL that OLLAMA_HOST means. The variable also tells the

@@ -128,22 +128,14 @@ func workspaceFinding(a *command.Program) finding {
 
 // keptFindings lists the stored secrets, if there ever was one.
 func keptFindings(a *command.Program) (all []finding, names []string) {
-	v, err := a.Environment().Vault("", a.Secrets())
-	if err != nil || !v.Exists() {
+	names, err := a.Environment().KeptSecrets(a.Secrets())
+	switch {
+	case err != nil:
+		return []finding{broken(finding{Name: "secrets"}, a.Explained(err))}, nil
+	case len(names) == 0:
 		return nil, nil
 	}
-	f := finding{Name: "secrets", State: "ok"}
-	list, err := v.List()
-	if err != nil {
-		return []finding{broken(f, a.Explained(err))}, nil
-	}
-	for _, e := range list {
-		names = append(names, e.Name)
-	}
-	if f.What = "none is kept"; len(names) > 0 {
-		f.What = term.Plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")
-	}
-	return []finding{f}, names
+	return []finding{{Name: "secrets", State: "ok", What: term.Plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")}}, names
 }
 
 // ProviderFindings returns what is known of each provider's settings and key.

@@ -73,6 +73,9 @@ func (c *modelsShowCmd) Run(_ context.Context, a *command.Program) (int, error) 
 		fmt.Fprintf(t, "  %s\t%s\t%s\n", name, value, term.Line(cmp.Or(m.From[field], "-")))
 	}
 	row("other names", "aliases", cmp.Or(term.Line(strings.Join(m.Aliases, ", ")), "none"))
+	if m.Default {
+		row("default", "default", "of "+term.Line(m.Provider)+", where no model is named")
+	}
 	row("context", "context", tokenCount(m.Context))
 	row("answer", "output", tokenCount(m.Output))
 	row("can", "abilities", can(m))

@@ -58,7 +58,11 @@ func (c *modelsTestCmd) Run(ctx context.Context, a *command.Program) (int, error
 	if err != nil {
 		return 0, err
 	}
-	settings, err := a.Fresh(at, config.Given{"provider": {c.Provider}, "model": {c.Model}, "base-url": {c.BaseURL}})
+	choices, err := a.WithModel(ctx, at, config.Given{"provider": {c.Provider}, "model": {c.Model}, "base-url": {c.BaseURL}})
+	if err != nil {
+		return 0, err
+	}
+	settings, err := a.Fresh(at, choices)
 	if err != nil {
 		return 0, err
 	}

@@ -45,7 +45,11 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	settings, err := a.Fresh(p, c.Given())
+	choices, err := a.WithModel(ctx, p, c.Given())
+	if err != nil {
+		return 0, err
+	}
+	settings, err := a.Fresh(p, choices)
 	if err != nil {
 		return 0, err
 	}

@@ -48,6 +48,7 @@ type Model struct {
 	Provider   string      `json:"provider"`             // whose it is: openai, anthropic, google, open, or as a file says
 	Name       string      `json:"model"`                // as its provider calls it
 	Aliases    []string    `json:"aliases,omitempty"`    // other names of the same
+	Default    bool        `json:"default,omitempty"`    // its provider's model where none is named; one of each provider at most
 	Context    int64       `json:"context,omitempty"`    // tokens of a request and its answer together
 	Output     int64       `json:"output,omitempty"`     // tokens of an answer at most
 	Abilities  []Ability   `json:"abilities,omitempty"`  //
@@ -106,6 +107,16 @@ func (c *Catalog) Models(provider string) []Model {
 		}
 	}
 	return out
+}
+
+// Default is the model of a provider that is used where none is named. Not every
+// provider has one.
+func (c *Catalog) Default(provider string) (Model, bool) {
+	i := slices.IndexFunc(c.models, func(m Model) bool { return m.Default && m.Provider == provider })
+	if i < 0 {
+		return Model{}, false
+	}
+	return c.models[i], true
 }
 
 func (c *Catalog) providers() []string {

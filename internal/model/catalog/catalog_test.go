@@ -310,3 +310,23 @@ func BenchmarkLookup(b *testing.B) {
 		c.Lookup("claude-haiku-4-5-20251001", "anthropic")
 	}
 }
+
+// TestAProviderHasOneDefaultAtMost: a file's replaces the embedded one.
+func TestAProviderHasOneDefaultAtMost(t *testing.T) {
+	c := open(t, "models:\n  - {provider: openai, model: mine, like: gpt-6.1-sol}\n  - {provider: anthropic, model: claude-haiku-5-5, default: true}\n  - {provider: groq, model: fast, default: true}\n")
+	for provider, want := range map[string]string{"openai": "gpt-6.1-sol", "anthropic": "claude-haiku-5-5", "google": "gemini-3.8-flash", "groq": "fast", "open": ""} {
+		got, ok := c.Default(provider)
+		if got.Name != want || ok != (want != "") {
+			t.Errorf("%s: %q, want %q", provider, got.Name, want)
+		}
+	}
+	n := 0
+	for _, m := range c.Models("") {
+		if m.Default {
+			n++
+		}
+	}
+	if n != 4 {
+		t.Errorf("%d defaults, want 4", n)
+	}
+}

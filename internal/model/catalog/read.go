@@ -41,6 +41,7 @@ type entry struct {
 	Provider   string      `json:"provider" yaml:"provider"`
 	Model      string      `json:"model" yaml:"model"`
 	Aliases    []string    `json:"aliases" yaml:"aliases"`
+	Default    bool        `json:"default" yaml:"default"`
 	Like       string      `json:"like" yaml:"like"`
 	Context    int64       `json:"context" yaml:"context"`
 	Output     int64       `json:"output" yaml:"output"`
@@ -153,12 +154,18 @@ func (c *Catalog) take(e entry, p place) error {
 		if !ok {
 			return p.in("like").wrong("no model is called %q", e.Like).WithHint("belay models list has them; an entry can only be like one above it")
 		}
-		like.Provider, like.Name, like.Aliases, like.Prices = m.Provider, m.Name, m.Aliases, m.Prices
+		like.Provider, like.Name, like.Aliases, like.Default, like.Prices = m.Provider, m.Name, m.Aliases, m.Default, m.Prices
 		delete(like.From, "aliases")
+		delete(like.From, "default")
 		m = like
 	}
 	if err := e.over(&m, p); err != nil {
 		return err
+	}
+	if e.Default { // the last word replaces the one before
+		for i := range c.models {
+			c.models[i].Default = c.models[i].Default && c.models[i].Provider != m.Provider
+		}
 	}
 	if at >= 0 {
 		c.models[at] = m
@@ -178,6 +185,9 @@ func (e entry) over(m *Model, p place) error {
 	}
 	if set(len(e.Aliases) > 0, "aliases", "aliases") {
 		m.Aliases = e.Aliases
+	}
+	if set(e.Default, "default", "default") {
+		m.Default = true
 	}
 	if set(e.Context > 0, "context", "context") {
 		m.Context = e.Context
