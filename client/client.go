@@ -122,6 +122,26 @@ func (c *Client) Get(ctx context.Context, path string, query url.Values, out any
 	return err
 }
 
+// Document copies what a path answers with, which need not be JSON.
+func (c *Client) Document(ctx context.Context, path string, query url.Values, w io.Writer) error {
+	r, err := c.request(ctx, http.MethodGet, path, query, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := c.http.Do(r)
+	if err != nil {
+		return unreachable(err)
+	}
+	defer resp.Body.Close()
+	if err := refusal(resp); err != nil {
+		return err
+	}
+	if _, err := io.Copy(w, resp.Body); err != nil {
+		return unreachable(err)
+	}
+	return nil
+}
+
 // do sends a request and reads its answer into out. The status is 0 where the server
 // didn't answer.
 func (c *Client) do(r *http.Request, out any) (status int, err error) {

@@ -79,6 +79,8 @@ type StreamOptions struct {
 	Since string // a cursor, "start", "now", or the position of a command's answer; empty is the route's default
 	Types string // types with commas between them; "model.*" is a family, "text" what flows; empty is all
 	Tries int    // connections in a row that bring nothing before it gives up; 0: until the context ends
+
+	Broke func(error) // is told of each connection that broke, before the next one is made; may be nil
 }
 
 // silence is how long a connection may bring nothing, not even a sign of life.
@@ -106,6 +108,9 @@ func (c *Client) Stream(ctx context.Context, path string, o StreamOptions) iter.
 				wait = max(backoff(failed-1), s.wish)
 			}
 			if ctx.Err() == nil && !permanent(err) && (o.Tries <= 0 || failed < o.Tries) {
+				if o.Broke != nil {
+					o.Broke(err)
+				}
 				if err = pause(ctx, wait); err == nil {
 					continue
 				}

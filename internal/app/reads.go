@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"reflect"
+	"slices"
 	"strconv"
 
 	"github.com/belay-run/belay"
@@ -44,7 +45,28 @@ func (r *Read) Route() string {
 }
 
 // Do answers a read.
-func (r *Read) Do(ctx context.Context, c *Call, q Query) (any, error) { return r.read(ctx, c, q) }
+func (r *Read) Do(ctx context.Context, c *Call, q Query) (any, error) {
+	if err := read.Check(q.Values, append(slices.Clone(r.Query), read.After)); err != nil {
+		return nil, err
+	}
+	return r.read(ctx, c, q)
+}
+
+// FindRead returns the read of a name: a row of the table, or one of the reads that
+// package read answers by itself; nil if there is none.
+func FindRead(table []Read, name string) *Read {
+	if i := slices.IndexFunc(table, func(r Read) bool { return r.Name == name }); i >= 0 {
+		return &table[i]
+	}
+	for i, route := range (&read.Reads{}).Routes() {
+		if route.Name() == name && !route.Stream() {
+			return &Read{Name: name, Path: route.Path(), Doc: route.Summary, Query: route.Query, read: func(ctx context.Context, c *Call, q Query) (any, error) {
+				return c.Reads.Routes()[i].Read(ctx, q)
+			}}
+		}
+	}
+	return nil
+}
 
 // Views that read models are made of.
 const (

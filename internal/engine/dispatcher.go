@@ -24,6 +24,10 @@ type Dispatcher struct {
 	now  func() time.Time
 	log  *slog.Logger
 
+	// Only, if it is set before Loop, says which sessions the lanes of all sessions
+	// are read for; others run when they are enqueued.
+	Only func(belay.SessionID) bool
+
 	kicked chan struct{} // capacity 1
 	over   chan struct{} // closed when the loop has ended: nothing begins any more
 	wg     sync.WaitGroup
@@ -230,6 +234,9 @@ func (d *Dispatcher) scan(ctx context.Context) time.Time {
 	if err != nil {
 		d.log.Error("lanes", "error", err.Error())
 		return begun
+	}
+	if d.Only != nil {
+		rows = slices.DeleteFunc(rows, func(row store.LaneRow) bool { return !d.Only(row.Session) })
 	}
 	d.mu.Lock()
 	defer d.mu.Unlock()

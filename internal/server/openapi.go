@@ -269,16 +269,15 @@ func otherRoutes() []apiRow {
 // readRoutes describes what package read answers.
 func readRoutes() (rows []apiRow) {
 	for _, r := range (&read.Reads{}).Routes() {
-		_, path, _ := strings.Cut(r.Pattern, " ")
-		words := strings.FieldsFunc(strings.TrimPrefix(path, "/v1/"), func(c rune) bool { return c == '/' || c == '{' || c == '}' })
-		row := apiRow{path: path, id: "read_" + strings.Join(words, "_"), tag: "reads", doc: r.Summary, scope: auth.Read, answer: document("What there is to read.", "application/json", aText)}
+		path := r.Path()
+		row := apiRow{path: path, id: r.Name(), tag: "reads", doc: r.Summary, scope: auth.Read, answer: document("What there is to read.", "application/json", aText)}
 		if strings.Contains(path, "{id}") {
 			row.parameters = append(row.parameters, inPath("id", "Whose."))
 		}
 		for _, p := range r.Query {
 			row.parameters = append(row.parameters, queryParameter(p))
 		}
-		if r.Stream {
+		if r.Stream() {
 			row.answer = document("What there is to read.", "text/event-stream", aText)
 			row.parameters = append(row.parameters,
 				apiParameter{Name: app.ChannelHeader, In: "header", Description: "The channel that follows; it needs not be one.", Schema: aText},

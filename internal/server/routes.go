@@ -62,7 +62,7 @@ func (s *Server) routes() http.Handler {
 	}
 	for i, r := range (&read.Reads{}).Routes() {
 		h := only(r.Query, s.reads(i))
-		if !r.Stream {
+		if !r.Stream() {
 			h = within(answerWithin, h)
 		}
 		mux.HandleFunc(r.Pattern, s.scoped(auth.Read, h))
@@ -131,7 +131,7 @@ func (s *Server) reads(n int) http.HandlerFunc {
 			return
 		}
 		route := t.Reads.Routes()[n]
-		if id := r.Header.Get(app.ChannelHeader); id != "" && route.Stream {
+		if id := r.Header.Get(app.ChannelHeader); id != "" && route.Stream() {
 			t.follows(w, r, id, route.Handle)
 			return
 		}

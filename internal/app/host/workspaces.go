@@ -90,7 +90,7 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 	if err != nil {
 		return belay.Settings{}, err
 	}
-	if strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix) {
+	if w.host.c.Serves && (strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix)) {
 		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
 	}
 	w.mu.Lock()

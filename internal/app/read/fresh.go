@@ -73,8 +73,8 @@ func number(q Query, name string, otherwise, least, most int64) (int64, error) {
 	return n, nil
 }
 
-// answered makes a handler of a function that reads.
-func answered[T any](read func(ctx context.Context, q Query) (T, error)) http.HandlerFunc {
+// handler answers with what a function reads.
+func handler(read func(ctx context.Context, q Query) (any, error)) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(answerWithin)) //nolint:errcheck // a connection that can't have one is a test's
 		ctx, cancel := context.WithTimeout(r.Context(), answerWithin)

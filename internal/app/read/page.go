@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
-	"net/http"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -91,8 +90,8 @@ func (v *Reads) page(ctx context.Context, q Query, of scoped) (*wanted, error) {
 }
 
 // events is a page of facts as they are.
-func (v *Reads) events(of scoped) http.HandlerFunc {
-	return answered(func(ctx context.Context, q Query) (*Page, error) {
+func (v *Reads) events(of scoped) func(context.Context, Query) (*Page, error) {
+	return func(ctx context.Context, q Query) (*Page, error) {
 		p, records, err := v.turn(ctx, q, of)
 		if err != nil {
 			return nil, err
@@ -102,13 +101,13 @@ func (v *Reads) events(of scoped) http.HandlerFunc {
 			p.Events[i] = records[i].Event
 		}
 		return p, nil
-	})
+	}
 }
 
 // story is a page of facts, as items. An item whose beginning lies before the
 // page says so; the page before has it under the same id.
-func (v *Reads) story(of scoped) http.HandlerFunc {
-	return answered(func(ctx context.Context, q Query) (*Page, error) {
+func (v *Reads) story(of scoped) func(context.Context, Query) (*Page, error) {
+	return func(ctx context.Context, q Query) (*Page, error) {
 		p, records, err := v.turn(ctx, q, of)
 		if err != nil {
 			return nil, err
@@ -119,7 +118,7 @@ func (v *Reads) story(of scoped) http.HandlerFunc {
 		}
 		p.Items = append([]*story.Item{}, f.List()...)
 		return p, nil
-	})
+	}
 }
 
 // turn reads the page that a request asks for.

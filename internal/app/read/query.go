@@ -43,6 +43,12 @@ func Only(r *http.Request, params []Param) error {
 	if err != nil {
 		return input.At("query", belay.Errorf(belay.CodeUsage, "the query can't be read").WithHint("write name=value, with & between them and everything else percent-encoded"))
 	}
+	return Check(q, params)
+}
+
+// Check refuses a query with a parameter that isn't among params, or that is given
+// twice.
+func Check(q url.Values, params []Param) error {
 	for name, values := range q {
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
 		switch {

@@ -1,7 +1,9 @@
 package read
 
 import (
+	"context"
 	"net/http"
+	"strings"
 
 	"github.com/belay-run/belay/internal/view/feed"
 )
@@ -10,9 +12,37 @@ import (
 type Route struct {
 	Pattern string  // as http.ServeMux takes it, with a method
 	Summary string  // in one line, for the interface's description
-	Stream  bool    // its answer has no end: it may have no deadline
 	Query   []Param // what its query may say
-	Handle  http.HandlerFunc
+
+	Read   func(ctx context.Context, q Query) (any, error) // its answer; nil for a stream, which has no end and may have no deadline
+	Handle http.HandlerFunc
+}
+
+// Stream reports whether the answer has no end.
+func (r Route) Stream() bool { return r.Read == nil }
+
+// Path is the path without the method.
+func (r Route) Path() string {
+	_, path, _ := strings.Cut(r.Pattern, " ")
+	return path
+}
+
+// Name is what the description of the interface calls the operation.
+func (r Route) Name() string {
+	words := strings.FieldsFunc(strings.TrimPrefix(r.Path(), "/v1/"), func(c rune) bool { return c == '/' || c == '{' || c == '}' })
+	return "read_" + strings.Join(words, "_")
+}
+
+// streamed makes a route of a stream.
+func streamed(pattern, summary string, h http.HandlerFunc) Route {
+	return Route{Pattern: pattern, Summary: summary, Query: streamParams, Handle: h}
+}
+
+// answered makes a route of a function that reads.
+func answered[T any](pattern, summary string, params []Param, f func(context.Context, Query) (T, error)) Route {
+	r := Route{Pattern: pattern, Summary: summary, Query: params, Read: func(ctx context.Context, q Query) (any, error) { return f(ctx, q) }}
+	r.Handle = handler(r.Read)
+	return r
 }
 
 // After is what every read takes that isn't a stream.
@@ -43,19 +73,19 @@ var (
 // Only.
 func (v *Reads) Routes() []Route {
 	return []Route{
-		{"GET /v1/stream", "What happens in the store, as it happens.", true, streamParams, v.stream(wholeStore, feed.Now)},
-		{"GET /v1/sessions/{id}/stream", "What happens in a session, from its first fact on.", true, streamParams, v.stream(v.ofSession, feed.Start)},
-		{"GET /v1/threads/{id}/stream", "What happens in a thread, from its first fact on.", true, streamParams, v.stream(v.ofThread, feed.Start)},
-		{"GET /v1/runs/{id}/stream", "What happens in a run, until it is over.", true, streamParams, v.stream(v.ofRun, feed.Start)},
-		{"GET /v1/sessions", "Sessions, the one that changed last first.", false, listParams, answered(v.sessions)},
-		{"GET /v1/sessions/{id}", "A session's shell: everything but its history.", false, freshParams, answered(v.session)},
-		{"GET /v1/sessions/{id}/snapshot", "The standard's snapshot of a session.", false, freshParams, answered(v.snapshot)},
-		{"GET /v1/sessions/{id}/tasks", "The tasks of a session, the newest last.", false, freshParams, answered(v.tasks)},
-		{"GET /v1/sessions/{id}/events", "A window of a session's facts.", false, pageParams, v.events(v.ofSession)},
-		{"GET /v1/sessions/{id}/story", "A window of a session's facts, told as items.", false, pageParams, v.story(v.ofSession)},
-		{"GET /v1/search", "Sessions that have all words of a question.", false, searchParams, answered(v.search)},
-		{"GET /v1/threads/{id}", "A thread: its turn, its queue, its open questions.", false, freshParams, answered(v.thread)},
-		{"GET /v1/threads/{id}/events", "A window of a thread's facts.", false, pageParams, v.events(v.ofThread)},
-		{"GET /v1/threads/{id}/items", "A window of a thread's facts, told as items.", false, pageParams, v.story(v.ofThread)},
+		streamed("GET /v1/stream", "What happens in the store, as it happens.", v.stream(wholeStore, feed.Now)),
+		streamed("GET /v1/sessions/{id}/stream", "What happens in a session, from its first fact on.", v.stream(v.ofSession, feed.Start)),
+		streamed("GET /v1/threads/{id}/stream", "What happens in a thread, from its first fact on.", v.stream(v.ofThread, feed.Start)),
+		streamed("GET /v1/runs/{id}/stream", "What happens in a run, until it is over.", v.stream(v.ofRun, feed.Start)),
+		answered("GET /v1/sessions", "Sessions, the one that changed last first.", listParams, v.sessions),
+		answered("GET /v1/sessions/{id}", "A session's shell: everything but its history.", freshParams, v.session),
+		answered("GET /v1/sessions/{id}/snapshot", "The standard's snapshot of a session.", freshParams, v.snapshot),
+		answered("GET /v1/sessions/{id}/tasks", "The tasks of a session, the newest last.", freshParams, v.tasks),
+		answered("GET /v1/sessions/{id}/events", "A window of a session's facts.", pageParams, v.events(v.ofSession)),
+		answered("GET /v1/sessions/{id}/story", "A window of a session's facts, told as items.", pageParams, v.story(v.ofSession)),
+		answered("GET /v1/search", "Sessions that have all words of a question.", searchParams, v.search),
+		answered("GET /v1/threads/{id}", "A thread: its turn, its queue, its open questions.", freshParams, v.thread),
+		answered("GET /v1/threads/{id}/events", "A window of a thread's facts.", pageParams, v.events(v.ofThread)),
+		answered("GET /v1/threads/{id}/items", "A window of a thread's facts, told as items.", pageParams, v.story(v.ofThread)),
 	}
 }

@@ -158,6 +158,12 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 	}
 }
 
+// SessionReader begins to follow a session, behind the query's cursor or from the first
+// fact on. Whoever makes a reader calls Follow or Close.
+func (v *Reads) SessionReader(ctx context.Context, q Query) (*feed.Reader, error) {
+	return v.reader(ctx, v.ofSession, feed.Start, q)
+}
+
 // reader begins where a request wants: behind the last event that a client has
 // seen, else where it says, else at the route's default.
 func (v *Reads) reader(ctx context.Context, of scoped, since string, q Query) (*feed.Reader, error) {

@@ -4,10 +4,12 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 )
@@ -59,4 +61,24 @@ func (a *Program) ServerTokens(make bool) (*auth.Tokens, error) {
 		}
 	}
 	return auth.OpenTokens(dir, a.Now), nil
+}
+
+// PassingToken makes a token for the server of this store that is valid for a day, or
+// until done takes it back: access to the store is enough to make one. The file holds
+// only its hash.
+func (a *Program) PassingToken(purpose string, role auth.Role) (text string, done func() error, err error) {
+	tokens, err := a.ServerTokens(false)
+	if err != nil {
+		return "", nil, err
+	}
+	text, made, err := tokens.Create(purpose+" by "+term.Line(term.Short(strings.TrimPrefix(a.Principal(), "user:"), 60)), role, auth.DefaultTenant, a.Now().Add(24*time.Hour))
+	if err != nil {
+		return "", nil, err
+	}
+	return text, func() error {
+		if err := tokens.Drop(made.ID); err != nil {
+			return belay.Errorf(belay.CodeOf(err), "the token %s isn't taken back, and counts for a day", made.ID).Wrap(err)
+		}
+		return nil
+	}, nil
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
@@ -100,24 +99,19 @@ func (c *AttachCmd) server(ctx context.Context, a *command.Program) (cl *client.
 	return cl, session, done, err
 }
 
-// token makes a token that is valid while the client is attached: access to the
-// store is enough to make one. The file holds only its hash.
+// token makes a token that is valid while the client is attached.
 func (c *AttachCmd) token(a *command.Program) (text string, done func(), err error) {
-	tokens, err := a.ServerTokens(false)
-	if err != nil {
-		return "", nil, err
-	}
 	role := auth.Operator
 	if c.ReadOnly {
 		role = auth.Viewer
 	}
-	text, made, err := tokens.Create("belay attach by "+term.Line(term.Short(a.Getenv("USER"), 60)), role, auth.DefaultTenant, a.Now().Add(24*time.Hour))
+	text, drop, err := a.PassingToken("belay attach", role)
 	if err != nil {
 		return "", nil, err
 	}
 	return text, func() {
-		if err := tokens.Drop(made.ID); err != nil {
-			fmt.Fprintf(a.Err, "the token %s isn't taken back, and counts for a day: %v\n", made.ID, err)
+		if err := drop(); err != nil {
+			fmt.Fprintln(a.Err, err)
 		}
 	}, nil
 }
