@@ -44,6 +44,7 @@ type ProcessCompleted struct {
 	Exit   int        `json:"exit"`
 	Output *belay.Ref `json:"output,omitempty" output:"ref"`
 	Bytes  int64      `json:"bytes,omitempty"`
+	Lines  int64      `json:"lines,omitempty"` // that it printed; an open one counts
 	Millis int64      `json:"ms,omitempty"`
 	ProcessUse
 }
@@ -88,6 +89,7 @@ type ProcessTerminated struct {
 	Reason string     `json:"reason"` // timeout, idle, output, cancelled, shutdown
 	Output *belay.Ref `json:"output,omitempty" output:"ref"`
 	Bytes  int64      `json:"bytes,omitempty"`
+	Lines  int64      `json:"lines,omitempty"` // that it printed; an open one counts
 	Millis int64      `json:"ms,omitempty"`
 	ProcessUse
 }

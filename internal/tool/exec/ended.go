@@ -21,9 +21,9 @@ func (j *job) end(ref *belay.Ref, v *event.SandboxViolation) event.Payload {
 		use.Limit = v.Target
 	}
 	if e.How != process.Exited {
-		return event.ProcessTerminated{Signal: sent(e), Reason: e.How, Output: ref, Bytes: e.Bytes, Millis: e.Duration.Milliseconds(), ProcessUse: use}
+		return event.ProcessTerminated{Signal: sent(e), Reason: e.How, Output: ref, Bytes: e.Bytes, Lines: j.out.printed(), Millis: e.Duration.Milliseconds(), ProcessUse: use}
 	}
-	return event.ProcessCompleted{Exit: e.Code, Output: ref, Bytes: e.Bytes, Millis: e.Duration.Milliseconds(), ProcessUse: use}
+	return event.ProcessCompleted{Exit: e.Code, Output: ref, Bytes: e.Bytes, Lines: j.out.printed(), Millis: e.Duration.Milliseconds(), ProcessUse: use}
 }
 
 // ended records how a process ended and is what the model reads of it.

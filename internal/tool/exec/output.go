@@ -3,6 +3,7 @@
 package exec
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"strings"
@@ -34,6 +35,8 @@ type output struct {
 
 	mu   sync.Mutex
 	n    int64         // bytes so far
+	ends int64         // lines that have ended
+	open bool          // the last one hasn't
 	last time.Time     // when something came
 	more chan struct{} // closed and replaced when something comes
 	err  error
@@ -78,6 +81,8 @@ func (o *output) Write(p []byte) (int, error) {
 	}
 	o.mu.Lock()
 	o.n += int64(len(p))
+	o.ends += int64(bytes.Count(p, []byte("\n")))
+	o.open = len(p) > 0 && p[len(p)-1] != '\n'
 	over := o.limit > 0 && o.n > o.limit
 	o.mu.Unlock()
 	var err error
@@ -112,6 +117,16 @@ func (o cleaned) Write(p []byte) (int, error) {
 		o.err = o.keeps.take(p)
 	}
 	return len(p), o.err
+}
+
+// printed is how many lines came.
+func (o *output) printed() int64 {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if o.open {
+		return o.ends + 1
+	}
+	return o.ends
 }
 
 // next is closed when more comes.

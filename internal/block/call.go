@@ -1,0 +1,204 @@
+package block
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Lines of a program's output that its call is shown with.
+const (
+	tailLines   = 5
+	tailFailed  = 15
+	maxTail     = 8 << 10 // bytes of them
+	maxTailLine = 400     // bytes of one
+)
+
+// apart are tools whose success is a block of its own: a plan, a question, the end of
+// the turn.
+var apart = map[string]bool{"todo": true, "ask_user": true, "complete_task": true}
+
+// what is a call as a person recognises it. Of a program it is its command.
+func what(c event.ModelCall) string {
+	var in struct {
+		Command  string   `json:"command"`
+		Argv     []string `json:"argv"`
+		Path     string   `json:"path"`
+		Question string   `json:"question"`
+		Pattern  string   `json:"pattern"`
+		Query    string   `json:"query"`
+		URL      string   `json:"url"`
+	}
+	arg := c.Path
+	if len(c.Paths) > 0 {
+		arg = strings.Join(c.Paths, ", ")
+	}
+	if json.Unmarshal(c.Args, &in) == nil {
+		switch {
+		case in.Command != "":
+			return Line(in.Command)
+		case len(in.Argv) > 0:
+			return Line(strings.Join(in.Argv, " "))
+		case arg == "":
+			arg = in.Path
+		}
+		if more := strings.TrimSpace(in.Pattern + in.Query + in.URL + in.Question); more != "" {
+			arg = strings.TrimSpace(more + " " + arg)
+		}
+	}
+	return strings.TrimSpace(Line(c.Name) + " " + Line(arg))
+}
+
+// of returns the live block of the call that a fact is about, or begins one: its answer
+// may be behind what is followed.
+func (f *Fold) of(ev event.Envelope, name string) *Block {
+	b := f.find(KindCall, string(ev.IDs.Call))
+	if b == nil {
+		b = f.begin(ev, KindCall, string(ev.IDs.Call))
+		b.Call = &Call{ID: ev.IDs.Call, Tool: name, What: Line(name), State: Wanted}
+	}
+	return b
+}
+
+// call takes what happens to a call.
+func (f *Fold) call(ev event.Envelope) {
+	if ev.IDs.Call == "" {
+		return
+	}
+	switch p := ev.Data.(type) {
+	case event.PermissionEvaluated:
+		f.of(ev, p.Tool).Call.Allowed = &Allowed{Rule: p.Rule, Mode: p.Mode}
+	case event.ToolArgs:
+		c := f.of(ev, p.Name).Call
+		c.Args, c.Edited = p.Args, p.By
+		c.What = what(event.ModelCall{Name: p.Name, Args: p.Args, ArgsRef: p.ArgsRef, Path: p.Path, Paths: p.Paths})
+	case event.ToolStarted:
+		c := f.of(ev, p.Name).Call
+		c.State, c.Began, c.Again, c.Problem = Running, ev.Time, time.Time{}, event.Problem{}
+	case event.ProcessStarted:
+		f.of(ev, "").Call.Program = true
+	case event.ProcessOutput:
+		if b := f.find(KindCall, string(ev.IDs.Call)); b != nil && !b.Call.flows {
+			b.Call.prints(p.Text)
+		}
+	case event.ProcessCompleted:
+		f.of(ev, "").Call.Lines = p.Lines
+	case event.ProcessTerminated:
+		f.of(ev, "").Call.Lines = p.Lines
+	case event.ToolResult:
+		f.result(f.of(ev, p.Name), p)
+	case event.ToolFailed:
+		f.failed(f.of(ev, p.Name), p)
+	}
+}
+
+// result ends a call that gave a result.
+func (f *Fold) result(b *Block, p event.ToolResult) {
+	c := b.Call
+	c.State, c.Exit, c.Took, c.Whole = Succeeded, p.Exit, time.Duration(p.Millis)*time.Millisecond, p.Whole
+	if p.Exit != 0 {
+		c.State = Failed
+	}
+	if apart[p.Name] {
+		f.drop(b)
+		return
+	}
+	f.finish(b, p.Output)
+}
+
+// failed ends an attempt of a call that gave none.
+func (f *Fold) failed(b *Block, p event.ToolFailed) {
+	c := b.Call
+	c.Problem, c.Took, c.Whole, c.Again = p.Problem, time.Duration(p.Millis)*time.Millisecond, p.Whole, p.RetryAt
+	switch p.Problem.Class {
+	case "denied":
+		c.State = Denied
+	case "lost":
+		c.State = Lost
+	case "cancelled", "skipped":
+		c.State = Cancelled
+	default:
+		c.State = Failed
+	}
+	if !p.Final {
+		c.State = Retrying
+		again := *c
+		done := *b
+		done.ID, done.Call, done.Done = b.ID+"/"+strconv.Itoa(p.Attempt), &again, true
+		f.out = append(f.out, done)
+		c.Tail, c.Lines, c.Program = nil, 0, false
+		return
+	}
+	f.finish(b, p.Output)
+}
+
+// finish is the end of a call, with the last lines that its program printed.
+func (f *Fold) finish(b *Block, output belay.Content) {
+	c := b.Call
+	c.Tail = nil
+	if c.Program {
+		f.outputs++
+		c.Output = f.outputs
+		text := f.text(output)
+		if i := strings.LastIndex(strings.TrimSuffix(text, "\n"), "\n") + 1; strings.HasPrefix(text[i:], "exit ") {
+			text = text[:i] // it says how the program ended, which isn't of the program
+		}
+		c.prints(text)
+		c.Lines = max(c.Lines, int64(strings.Count(closedLine(text), "\n")))
+	}
+	f.done(b)
+}
+
+// printed takes what a running program printed.
+func (f *Fold) printed(d event.Delta) {
+	if b := f.find(KindCall, string(d.IDs.Call)); b != nil {
+		if !b.Call.flows { // what is recorded of it comes later
+			b.Call.flows, b.Call.Tail = true, nil
+		}
+		b.Call.prints(d.Text)
+	}
+}
+
+// prints adds to the last lines of a call's output, and keeps as many as are shown.
+// Where a line goes back to its beginning, what comes after that is its text.
+func (c *Call) prints(text string) {
+	if len(text) > maxTail {
+		text = lastBytes(text, maxTail)
+	}
+	open := ""
+	if n := len(c.Tail); n > 0 {
+		open = c.Tail[n-1]
+		c.Tail = c.Tail[:n-1]
+	}
+	lines := append(append([]string(nil), c.Tail...), strings.Split(open+strings.ReplaceAll(text, "\r\n", "\n"), "\n")...)
+	for i, l := range lines {
+		l = strings.TrimRight(l, "\r")
+		lines[i] = lastBytes(l[strings.LastIndexByte(l, '\r')+1:], maxTailLine)
+	}
+	c.Tail = lines[max(0, len(lines)-tailFailed-1):] // the last one may be open
+}
+
+// tail is the last lines that are shown.
+func (c *Call) tail() []string {
+	lines := c.Tail
+	if n := len(lines); n > 0 && lines[n-1] == "" {
+		lines = lines[:n-1]
+	}
+	most := tailLines
+	if c.State == Failed || c.State == Lost {
+		most = tailFailed
+	}
+	return lines[max(0, len(lines)-most):]
+}
+
+// lastBytes is the end of a text, at most n bytes of it and whole characters.
+func lastBytes(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	return strings.ToValidUTF8(s[len(s)-n:], "")
+}
