@@ -116,6 +116,7 @@ var layers = map[string]layer{
 	"internal/sandbox/boxinit":     {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/secret":              {floor: 1, own: []string{"internal/lib/lazyregexp"}},
 	"internal/lib/lazyregexp":      {},
+	"internal/screen":              {floor: 1, own: []string{"."}, modules: []string{"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term"}, moves: true},
 	"internal/testkit/secrets":     {},
 	"internal/testkit/needs":       {},
 	"internal/testkit/golden":      {modules: []string{"github.com/google/go-cmp/cmp"}},
