@@ -1,6 +1,12 @@
 package belay
 
-import "encoding/json"
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"iter"
+	"slices"
+)
 
 // Role is the speaker of a message.
 type Role string
@@ -27,6 +33,9 @@ type Part struct {
 	Result *ToolResult `json:"result,omitempty"`
 	Whole  *Ref        `json:"whole,omitempty"` // all of a text, or of a result's text, that stands here in part
 }
+
+// Attachment is the part's picture or document; nil: it is neither.
+func (p Part) Attachment() *Attachment { return cmp.Or(p.Image, p.File) }
 
 // Echo is what a vendor gave with an answer and wants back unchanged, such as
 // reasoning that it signed or encrypted. Only that vendor can read it: a request
@@ -68,7 +77,54 @@ type ToolResult struct {
 	ID    CallID `json:"id"`
 	Name  string `json:"name,omitempty"`
 	Text  string `json:"text"`
+	Parts []Part `json:"parts,omitempty"` // pictures and documents after the text; a text stands for one that isn't shown
 	Error bool   `json:"error,omitempty"` // the call failed, was denied or is lost
+}
+
+// Attachments yields the pictures and documents of a message, in order, those of
+// results included.
+func (m Message) Attachments() iter.Seq[*Attachment] {
+	return func(yield func(*Attachment) bool) {
+		for _, p := range m.Flat().Parts {
+			if a := p.Attachment(); a != nil && !yield(a) {
+				return
+			}
+		}
+	}
+}
+
+// Flat is the message with the parts of its results behind all results, for readers that
+// take results of text only. Each picture and document is announced by its name.
+func (m Message) Flat() Message {
+	var rest []Part
+	for i, p := range m.Parts {
+		if p.Result == nil || len(p.Result.Parts) == 0 {
+			continue
+		}
+		if rest == nil {
+			m.Parts = slices.Clone(m.Parts)
+		}
+		r := *p.Result
+		for _, part := range r.Parts {
+			if a := part.Attachment(); a != nil {
+				rest = append(rest, Part{Text: fmt.Sprintf("[belay] %s returned: %s", r.Name, a.Name)})
+			}
+			rest = append(rest, part)
+		}
+		r.Parts = nil
+		m.Parts[i].Result = &r
+	}
+	m.Parts = append(m.Parts, rest...)
+	return m
+}
+
+// Withheld is the text that stands for a picture or a document which isn't shown.
+func (a Attachment) Withheld(why string) string {
+	kind := "file"
+	if a.Image() {
+		kind = "image"
+	}
+	return fmt.Sprintf("[%s: %s (%s, %d bytes) isn't shown: %s]", kind, a.Name, a.Ref.Media, a.Ref.Size, why)
 }
 
 // Text is a message of one text part.

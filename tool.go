@@ -30,9 +30,10 @@ const (
 // turn carry it, and the scheduler and the gate decide by it.
 type ToolSpec struct {
 	Name         string          `json:"name"`
-	Doc          string          `json:"doc"`    // what the model reads
-	Input        json.RawMessage `json:"input"`  // JSON Schema of the arguments
-	Effect       EffectClass     `json:"effect"` // empty is at_most_once
+	Doc          string          `json:"doc"`              // what the model reads
+	Input        json.RawMessage `json:"input"`            // JSON Schema of the arguments
+	Output       json.RawMessage `json:"output,omitempty"` // JSON Schema of the data of its results; empty: they needn't have any
+	Effect       EffectClass     `json:"effect"`           // empty is at_most_once
 	ReadOnly     bool            `json:"readOnly,omitempty"`
 	Exclusive    bool            `json:"exclusive,omitempty"` // runs alone in its thread
 	Destructive  bool            `json:"destructive,omitempty"`

@@ -41,11 +41,13 @@ func askMessages(ctx context.Context, base string, shared bool) said {
 		p.ToolChoice = sdk.ToolChoiceParamOfTool("read")
 		schema := sdk.ToolInputSchemaParam{Properties: map[string]any{"path": map[string]any{"type": "string"}}}
 		p.Tools = []sdk.ToolUnionParam{sdk.ToolUnionParamOfTool(schema, "read"), sdk.ToolUnionParamOfTool(schema, "list")}
+		read := sdk.NewToolResultBlock("call_1", "A", false)
+		read.OfToolResult.Content = append(read.OfToolResult.Content, sdk.ToolResultBlockParamContentUnion{OfImage: sdk.NewImageBlockBase64("image/png", "cG5n").OfImage})
 		p.Messages = []sdk.MessageParam{
 			sdk.NewUserMessage(sdk.NewTextBlock("see & tell"), sdk.NewImageBlockBase64("image/png", "cG5n")),
 			sdk.NewAssistantMessage(sdk.NewThinkingBlock("signed", "hm"), sdk.NewTextBlock("I look."),
 				sdk.NewToolUseBlock("call_1", map[string]any{"path": "a"}, "read"), sdk.NewToolUseBlock("call_2", map[string]any{}, "list")),
-			sdk.NewUserMessage(sdk.NewToolResultBlock("call_1", "A", false), sdk.NewToolResultBlock("call_2", "bad", true), sdk.NewTextBlock("go on")),
+			sdk.NewUserMessage(read, sdk.NewToolResultBlock("call_2", "bad", true), sdk.NewTextBlock("go on")),
 		}
 	}
 	stream := client.Messages.NewStreaming(ctx, p)

@@ -78,7 +78,7 @@ func (o oracle) shared() model.Request {
 		Messages: []belay.Message{
 			{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see & tell"}, {Image: image}}},
 			{Role: belay.RoleAssistant, Parts: answer},
-			{Role: belay.RoleTool, Parts: []belay.Part{{Result: &belay.ToolResult{ID: "call_1", Name: "read", Text: "A"}}, {Result: &belay.ToolResult{ID: "call_2", Name: "list", Text: "bad", Error: true}}}},
+			{Role: belay.RoleTool, Parts: []belay.Part{{Result: &belay.ToolResult{ID: "call_1", Name: "read", Text: "A", Parts: []belay.Part{{Image: image}}}}, {Result: &belay.ToolResult{ID: "call_2", Name: "list", Text: "bad", Error: true}}}},
 			belay.Text(belay.RoleUser, "go on"),
 		},
 		Content: func(context.Context, belay.Digest) ([]byte, error) { return []byte("png"), nil },
@@ -228,7 +228,7 @@ func TestTheServerReadsTheLibrariesAsItReadsTheAdapters(t *testing.T) {
 			if !reflect.DeepEqual(theirs, ours) {
 				t.Errorf("of the library the server understands %+v\nof the adapter %+v", theirs, ours)
 			}
-			if ours.Results != 2 || ours.Images != 1 || ours.Force != "read" || len(ours.Tools) != 2 {
+			if ours.Results != 2 || ours.Images != 2 || ours.Force != "read" || len(ours.Tools) != 2 {
 				t.Errorf("the server doesn't understand the conversation: %+v", ours)
 			}
 		})

@@ -51,7 +51,7 @@ func askGemini(ctx context.Context, base string, full bool) said {
 		contents = []*genai.Content{
 			genai.NewContentFromParts([]*genai.Part{genai.NewPartFromText("see & tell"), genai.NewPartFromBytes([]byte("png"), "image/png")}, genai.RoleUser),
 			genai.NewContentFromParts([]*genai.Part{genai.NewPartFromText("I look."), first, genai.NewPartFromFunctionCall("list", map[string]any{})}, genai.RoleModel),
-			genai.NewContentFromParts([]*genai.Part{genai.NewPartFromFunctionResponse("read", map[string]any{"output": "A"}), genai.NewPartFromFunctionResponse("list", map[string]any{"error": "bad"})}, genai.RoleUser),
+			genai.NewContentFromParts([]*genai.Part{genai.NewPartFromFunctionResponseWithParts("read", map[string]any{"output": "A"}, []*genai.FunctionResponsePart{genai.NewFunctionResponsePartFromBytes([]byte("png"), "image/png")}), genai.NewPartFromFunctionResponse("list", map[string]any{"error": "bad"})}, genai.RoleUser),
 			genai.NewContentFromText("go on", genai.RoleUser),
 		}
 	}

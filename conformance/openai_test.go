@@ -86,7 +86,9 @@ func askChat(ctx context.Context, base string, full bool) said {
 		}
 		p.Messages = []sdk.ChatCompletionMessageParamUnion{sdk.SystemMessage("be <brief>"),
 			sdk.UserMessage([]sdk.ChatCompletionContentPartUnionParam{sdk.TextContentPart("see & tell"), sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: "data:image/png;base64,cG5n"})}),
-			answer, sdk.ToolMessage("A", "call_1"), sdk.ToolMessage("bad", "call_2"), sdk.UserMessage("go on")}
+			answer, sdk.ToolMessage("A", "call_1"), sdk.ToolMessage("bad", "call_2"),
+			sdk.UserMessage([]sdk.ChatCompletionContentPartUnionParam{sdk.TextContentPart("[belay] read returned: a.png"), sdk.ImageContentPart(sdk.ChatCompletionContentPartImageImageURLParam{URL: "data:image/png;base64,cG5n"})}),
+			sdk.UserMessage("go on")}
 	}
 	stream := client.Chat.Completions.NewStreaming(ctx, p)
 	defer stream.Close() //nolint:errcheck // it was read
@@ -123,8 +125,8 @@ func failed(out *said, err error) bool {
 }
 
 // resultOf is a call's result.
-func resultOf(id, text string) responses.ResponseInputItemUnionParam {
-	v := responses.ResponseInputItemParamOfFunctionCallOutput(text)
+func resultOf[T string | responses.ResponseFunctionCallOutputItemListParam](id string, output T) responses.ResponseInputItemUnionParam {
+	v := responses.ResponseInputItemParamOfFunctionCallOutput(output)
 	v.OfFunctionCallOutput.CallID = sdk.String(id)
 	return v
 }
@@ -139,10 +141,11 @@ func askResponses(ctx context.Context, base string, full bool) said {
 		p.Tools = []responses.ToolUnionParam{responses.ToolParamOfFunction("read", parameters, false), responses.ToolParamOfFunction("list", parameters, false)}
 		see := responses.ResponseInputMessageContentListParam{responses.ResponseInputContentParamOfInputText("see & tell"), responses.ResponseInputContentParamOfInputImage("auto")}
 		see[1].OfInputImage.ImageURL = sdk.String("data:image/png;base64,cG5n")
+		read := responses.ResponseFunctionCallOutputItemListParam{{OfInputText: &responses.ResponseInputTextContentParam{Text: "A"}}, {OfInputImage: &responses.ResponseInputImageContentParam{ImageURL: sdk.String("data:image/png;base64,cG5n")}}}
 		p.Input.OfInputItemList = responses.ResponseInputParam{
 			responses.ResponseInputItemParamOfMessage(see, "user"), responses.ResponseInputItemParamOfMessage("I look.", "assistant"),
 			responses.ResponseInputItemParamOfFunctionCall(`{"path":"a"}`, "call_1", "read"), responses.ResponseInputItemParamOfFunctionCall(`{}`, "call_2", "list"),
-			resultOf("call_1", "A"), resultOf("call_2", "bad"),
+			resultOf("call_1", read), resultOf("call_2", "bad"),
 			responses.ResponseInputItemParamOfMessage("go on", "user")}
 	}
 	stream := client.Responses.NewStreaming(ctx, p)

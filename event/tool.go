@@ -34,14 +34,16 @@ type ToolStarted struct {
 // ToolResult is the successful end of a call.
 type ToolResult struct {
 	fact
-	Name    string        `json:"name"`
-	Attempt int           `json:"attempt"`
-	Output  belay.Content `json:"output,omitzero"`
-	Whole   *belay.Ref    `json:"whole,omitempty" output:"ref"` // the whole output, where output shows head and tail
-	Digest  belay.Digest  `json:"digest" output:"digest"`       // of the whole output, for loop detection
-	Files   []FileSeen    `json:"files,omitempty"`              // file versions the thread has seen after it
-	Millis  int64         `json:"ms,omitempty"`
-	Exit    int           `json:"exit,omitempty"` // of the command that it ran to its end; 0 is success, or no command
+	Name    string          `json:"name"`
+	Attempt int             `json:"attempt"`
+	Output  belay.Content   `json:"output,omitzero"`
+	Data    json.RawMessage `json:"data,omitempty"`                 // the result as data, by the tool's output schema; absent when dataRef is set
+	DataRef *belay.Ref      `json:"dataRef,omitempty" output:"ref"` // long data
+	Whole   *belay.Ref      `json:"whole,omitempty" output:"ref"`   // the whole output, where output shows head and tail
+	Digest  belay.Digest    `json:"digest" output:"digest"`         // of the whole output, for loop detection
+	Files   []FileSeen      `json:"files,omitempty"`                // file versions the thread has seen after it
+	Millis  int64           `json:"ms,omitempty"`
+	Exit    int             `json:"exit,omitempty"` // of the command that it ran to its end; 0 is success, or no command
 
 	Instructions []string `json:"instructions,omitempty"` // files of instructions for the folders of Files
 }

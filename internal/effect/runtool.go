@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
-	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -131,35 +130,6 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 	box, err := v.box(s.run, eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
 		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Sink: s}, err
-}
-
-// result is the fact of a call that ended well: what the model is shown, and
-// where the rest is.
-func (v *performer) result(ctx context.Context, eff core.RunTool, spec belay.ToolSpec, r tool.Result) (event.ToolResult, secret.Taken, error) {
-	p := event.ToolResult{Name: eff.Name, Attempt: eff.Attempt, Files: r.Files, Whole: r.Output, Exit: r.Exit}
-	text, taken := v.e.c.Secrets.Text(strings.ToValidUTF8(r.Text, "\uFFFD"))
-	p.Digest = belay.DigestOf([]byte(text))
-	shown, cut, err := v.e.shown(ctx, spec, text)
-	if err != nil {
-		return p, taken, err
-	}
-	if cut != nil && p.Whole == nil {
-		p.Whole = cut
-	}
-	p.Output, err = v.e.content(ctx, shown, "text/plain")
-	p.Output.Attached = r.Attached
-	if err != nil || len(r.Attached) == 0 {
-		return p, taken, err
-	}
-	counts := tokens.Profile{}
-	if shared, err := v.rules(ctx, eff.Rules); err == nil && v.e.c.Counts != nil {
-		counts = v.e.c.Counts(shared.Rules.Settings)
-	}
-	for _, a := range r.Attached {
-		content, _ := v.e.c.Store.Get(ctx, a.Ref.Digest) // it is counted by its size then
-		p.Output.Tokens += counts.Attached(a.Ref, content)
-	}
-	return p, taken, nil
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the

@@ -41,6 +41,11 @@ func NewSet(tools ...Tool) (*Set, error) {
 		if err != nil {
 			return nil, belay.Errorf(belay.CodeUsage, "the input schema is not usable").At("tool " + spec.Name).Wrap(err)
 		}
+		if len(spec.Output) > 0 {
+			if _, err := ReadSchema(spec.Output); err != nil {
+				return nil, belay.Errorf(belay.CodeUsage, "the output schema is not usable").At("tool " + spec.Name).Wrap(err)
+			}
+		}
 		s.entries = append(s.entries, entry{spec, t, schema})
 	}
 	slices.SortFunc(s.entries, func(a, b entry) int { return cmp.Compare(a.spec.Name, b.spec.Name) })

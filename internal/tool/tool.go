@@ -127,13 +127,27 @@ type OutputWriter interface {
 type Result struct {
 	Text   string
 	Output *belay.Ref // the whole output, when the tool kept it itself; Text is then a preview
-	// Attached are pictures and documents that the tool kept: a model that takes them sees
-	// them after the text.
+	// Attached are pictures and documents that the tool kept, at most MaxAttached: a model
+	// that takes them sees them after the text.
 	Attached []belay.Attachment
-	Files    []event.FileSeen // what the thread knows of files from now on
-	Exit     int              // of the command that the call ran to its end
-	Left     Running          // what continues after the call; nil: nothing does
+	// Data is the result as one JSON value. It must fit the output schema of the tool's
+	// Spec, or the call fails with CodeBadResult. Where there is no Text the model reads it.
+	Data  json.RawMessage
+	Files []event.FileSeen // what the thread knows of files from now on
+	Exit  int              // of the command that the call ran to its end
+	Left  Running          // what continues after the call; nil: nothing does
 }
+
+// Bounds of what a result brings besides its text. A result beyond them is one that a
+// tool may not return: CodeBadResult.
+const (
+	MaxAttached = 16      // pictures and documents
+	MaxData     = 4 << 20 // bytes of its data
+)
+
+// CodeBadResult is the code of a call whose tool did its work and returned something else
+// than it promised. The result's text stays.
+const CodeBadResult = "BAD_RESULT"
 
 // Error is a call's bad end: data for the model, not an error of the runtime.
 type Error struct {

@@ -368,7 +368,7 @@ func (p *contextFold) message(ctx context.Context, r *app.Runtime, i int, m bela
 		p.add("summary", "what stands for what was left out", n)
 		return
 	}
-	for _, part := range m.Parts {
+	for _, part := range m.Flat().Parts {
 		n := tokens.Message(belay.Message{Role: m.Role, Parts: []belay.Part{part}})
 		switch {
 		case part.Call != nil:

@@ -110,7 +110,7 @@ func eachLine(ctx context.Context, st store.Store, id belay.SessionID, take func
 			return err
 		}
 		l := transcript.Line{Thread: thread, Turn: m.Turn, Time: m.Time, Role: m.Role}
-		for _, p := range m.Parts {
+		for _, p := range m.Flat().Parts {
 			part := transcript.LinePart{Text: p.Text, Call: p.Call, Result: p.Result}
 			if f := p.File; f != nil {
 				part.Text = fmt.Sprintf("[belay] %s (%s, %d bytes) isn't in the transcript", f.Name, f.Ref.Media, f.Ref.Size)

@@ -164,7 +164,7 @@ func printMessages(a *command.Program, msgs []belay.Message) {
 		if i > 0 {
 			fmt.Fprintln(a.Out)
 		}
-		for _, p := range m.Parts {
+		for _, p := range m.Flat().Parts {
 			switch {
 			case p.Call != nil:
 				fmt.Fprintf(a.Out, "%s calls %s %s\n", m.Role, term.Line(p.Call.Name), term.Line(string(p.Call.Args)))

@@ -46,7 +46,7 @@ func (u *Use) Take(m belay.Message, given bool) {
 		u.said(m)
 		return
 	}
-	for _, p := range m.Parts {
+	for _, p := range m.Flat().Parts {
 		switch {
 		case p.Result != nil && given:
 			c := u.calls[p.Result.ID]

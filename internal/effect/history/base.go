@@ -232,14 +232,12 @@ func WriteBase(ctx context.Context, st store.Blobs, counts tokens.Profile, said 
 			return nil, 0, err
 		}
 		n += tokens.Message(s.Message)
-		for _, p := range s.Parts {
-			switch {
-			case p.Image != nil:
-				content, _ := st.Get(ctx, p.Image.Ref.Digest) // what is gone can't be sent either
-				n += counts.Attached(p.Image.Ref, content)
-			case p.File != nil:
-				n += counts.Attached(p.File.Ref, nil)
+		for a := range s.Attachments() {
+			var content []byte
+			if a.Image() {
+				content, _ = st.Get(ctx, a.Ref.Digest) // what is gone can't be sent either
 			}
+			n += counts.Attached(a.Ref, content)
 		}
 	}
 	if n == 0 {

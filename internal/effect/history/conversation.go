@@ -40,9 +40,8 @@ type Conversation struct {
 	dropped int                        // calls of it that were not taken
 	calls   []event.ModelCall          // of the last answer, not all answered
 	got     map[belay.CallID]belay.Part
-	with    map[belay.CallID][]belay.Attachment // what came with the results
-	asked   map[belay.TurnID]int                // messages that are the texts of turns
-	changed map[belay.CallID]string             // notes to the model about calls that ran with other arguments
+	asked   map[belay.TurnID]int    // messages that are the texts of turns
+	changed map[belay.CallID]string // notes to the model about calls that ran with other arguments
 }
 
 // submitted is the text of a turn, and the fact that has it.
@@ -66,7 +65,7 @@ type span struct {
 }
 
 func newConversation(s belay.StreamID) *Conversation {
-	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.Part{}, with: map[belay.CallID][]belay.Attachment{}, changed: map[belay.CallID]string{}}
+	return &Conversation{stream: s, texts: map[belay.TurnID]submitted{}, got: map[belay.CallID]belay.Part{}, changed: map[belay.CallID]string{}}
 }
 
 // forget begins again.
@@ -165,10 +164,7 @@ func (v *Conversation) apply(ctx context.Context, st store.Run, ev event.Envelop
 		return v.edited(ctx, st, ev.IDs.Call, p)
 	case event.ToolResult:
 		text, err := whole(ctx, st, p.Output)
-		if len(p.Output.Attached) > 0 {
-			v.with[ev.IDs.Call] = p.Output.Attached
-		}
-		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text}, p.Whole)
+		v.result(belay.ToolResult{ID: ev.IDs.Call, Name: p.Name, Text: text, Parts: shown(p.Output.Attached)}, p.Whole)
 		return err
 	case event.ToolFailed:
 		if p.Final {
@@ -271,16 +267,18 @@ func (v *Conversation) push(m belay.Message) {
 
 // weigh counts what a message holds.
 func (v *Conversation) weigh(m belay.Message) {
+	for range m.Attachments() {
+		v.media = true
+	}
 	for _, p := range m.Parts {
 		v.size += len(p.Text) + 64
 		v.cut = v.cut || p.Whole != nil
-		v.media = v.media || p.Image != nil || p.File != nil
 		if p.Call != nil {
 			v.size += len(p.Call.Args) + p.Call.Echo.Size()
 		}
 		v.size += p.Echo.Size()
 		if p.Result != nil {
-			v.size += len(p.Result.Text)
+			v.size += len(p.Result.Text) + 64*len(p.Result.Parts)
 		}
 	}
 }
@@ -315,7 +313,6 @@ func (v *Conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 	}
 	v.calls, v.dropped = p.Calls, p.Dropped
 	clear(v.got)
-	clear(v.with)
 	v.push(m)
 	return nil
 }
@@ -335,17 +332,11 @@ func (v *Conversation) result(r belay.ToolResult, all *belay.Ref) {
 	for _, c := range v.calls {
 		m.Parts = append(m.Parts, v.got[c.ID])
 	}
-	for _, c := range v.calls {
-		for _, a := range v.with[c.ID] {
-			m.Parts = append(m.Parts, seen(c.Name+" returned: ", a)...)
-		}
-	}
 	if v.dropped > 0 {
 		m.Parts = append(m.Parts, belay.Part{Text: Note(fmt.Sprintf("%d more calls of your answer were dropped: it had too many. Make them now if they are still needed.", v.dropped))})
 	}
 	v.calls, v.dropped = nil, 0
 	clear(v.got)
-	clear(v.with)
 	v.push(m)
 }
 

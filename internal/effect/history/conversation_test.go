@@ -57,8 +57,8 @@ func TestAConversationIsWholeAfterAnErrorAmidAFact(t *testing.T) {
 	}
 }
 
-// TestAPictureOfAResultIsSeenAfterTheResults, of whichever call it came.
-func TestAPictureOfAResultIsSeenAfterTheResults(t *testing.T) {
+// TestAPictureOfAResultIsPartOfIt, unless the model takes none.
+func TestAPictureOfAResultIsPartOfIt(t *testing.T) {
 	pic := belay.Attachment{Name: "a.png", Ref: belay.Ref{Digest: "sha256:x", Size: 3, Media: "image/png"}}
 	st := &away{}
 	for i, p := range []event.Payload{
@@ -73,10 +73,14 @@ func TestAPictureOfAResultIsSeenAfterTheResults(t *testing.T) {
 		t.Fatal(err)
 	}
 	m := v.msgs[len(v.msgs)-1]
-	if m.Role != belay.RoleTool || len(m.Parts) != 4 || m.Parts[0].Result == nil || m.Parts[1].Result == nil || m.Parts[2].Text != "[belay] web_fetch returned: a.png" || m.Parts[3].Image == nil || *m.Parts[3].Image != pic {
+	if m.Role != belay.RoleTool || len(m.Parts) != 2 || len(m.Parts[0].Result.Parts) != 1 || *m.Parts[0].Result.Parts[0].Image != pic || m.Parts[1].Result.Parts != nil {
 		t.Errorf("%+v", m)
 	}
-	if m := v.Shown(model.Abilities{})[2]; m.Parts[3].Image != nil {
-		t.Errorf("a model that takes none gets it: %+v", m.Parts[3])
+	if flat := m.Flat(); len(flat.Parts) != 4 || flat.Parts[0].Result.Parts != nil || flat.Parts[2].Text != "[belay] web_fetch returned: a.png" || *flat.Parts[3].Image != pic || m.Parts[0].Result.Parts == nil {
+		t.Errorf("flat: %+v of %+v", flat, m)
+	}
+	without := v.Shown(model.Abilities{})[2].Parts[0].Result.Parts[0]
+	if without.Image != nil || without.Text != "[belay] [image: a.png (image/png, 3 bytes) isn't shown: this model takes no images]" || m.Parts[0].Result.Parts[0].Image == nil {
+		t.Errorf("a model that takes none gets %+v", without)
 	}
 }

@@ -25,8 +25,8 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 		if err != nil {
 			return m, err
 		}
-		if parts := seen("attached: ", a); parts != nil {
-			m.Parts = append(m.Parts, parts...)
+		if shown := shown([]belay.Attachment{a}); shown != nil {
+			m.Parts = append(append(m.Parts, belay.Part{Text: Note("attached: " + a.Name)}), shown...)
 			continue
 		}
 		p, ref := belay.Part{}, a.Ref
@@ -41,15 +41,17 @@ func input(ctx context.Context, st store.Run, c belay.Content) (belay.Message, e
 	return m, err
 }
 
-// seen is a picture or a document under its name; nil: it is neither.
-func seen(how string, a belay.Attachment) []belay.Part {
-	switch {
-	case a.Image():
-		return []belay.Part{{Text: Note(how + a.Name)}, {Image: &a}}
-	case a.Document():
-		return []belay.Part{{Text: Note(how + a.Name)}, {File: &a}}
+// shown are the pictures and documents among attachments.
+func shown(attached []belay.Attachment) (parts []belay.Part) {
+	for _, a := range attached {
+		switch {
+		case a.Image():
+			parts = append(parts, belay.Part{Image: &a})
+		case a.Document():
+			parts = append(parts, belay.Part{File: &a})
+		}
 	}
-	return nil
+	return parts
 }
 
 // Shown returns the messages for a model with these abilities: pictures and
@@ -81,19 +83,47 @@ func ShownTo(msgs []belay.Message, can model.Abilities) []belay.Message {
 // withheld is a message without what a model can't take. Its parts are its own
 // only if something is left out.
 func withheld(m belay.Message, can model.Abilities) belay.Message {
-	own := false
-	for i, p := range m.Parts {
-		a, kind := p.Image, "images"
-		if p.File != nil {
-			a, kind = p.File, "documents"
+	return replaced(m, func(a *belay.Attachment) string {
+		switch {
+		case a.Image() && !can.Images:
+			return Note(a.Withheld("this model takes no images"))
+		case !a.Image() && !can.Files:
+			return Note(a.Withheld("this model takes no documents"))
 		}
-		if a == nil || p.Image != nil && can.Images || p.File != nil && can.Files {
-			continue
+		return ""
+	})
+}
+
+// replaced is a message with texts in the places of some pictures and documents, those of
+// results included; an empty text leaves one as it is. What it changes are copies.
+func replaced(m belay.Message, by func(*belay.Attachment) string) belay.Message {
+	var own func(parts []belay.Part) ([]belay.Part, bool)
+	own = func(parts []belay.Part) (out []belay.Part, changed bool) {
+		put := func(i int, p belay.Part) {
+			if !changed {
+				out, changed = slices.Clone(parts), true
+			}
+			out[i] = p
 		}
-		if !own {
-			m.Parts, own = slices.Clone(m.Parts), true
+		for i, p := range parts {
+			if a := p.Attachment(); a != nil {
+				if text := by(a); text != "" {
+					put(i, belay.Part{Text: text})
+				}
+			}
+			if p.Result == nil {
+				continue
+			}
+			if within, ok := own(p.Result.Parts); ok {
+				r := *p.Result
+				r.Parts, p.Result = within, &r
+				put(i, p)
+			}
 		}
-		m.Parts[i] = belay.Part{Text: Note(fmt.Sprintf("%s (%s, %d bytes) isn't shown: this model takes no %s", a.Name, a.Ref.Media, a.Ref.Size, kind))}
+		return out, changed
+	}
+	if parts, changed := own(m.Parts); changed {
+		m.Parts = parts
 	}
 	return m
 }

@@ -1,7 +1,6 @@
 package history
 
 import (
-	"cmp"
 	"context"
 	"iter"
 	"slices"
@@ -222,10 +221,8 @@ func (p *Past) write(ctx context.Context, b *belay.Beginning, counts tokens.Prof
 	b.Images = nil
 	b.Base, b.Tokens, err = WriteBase(ctx, p.st, counts, func(yield func(belay.Said, error) bool) {
 		for s, err := range said {
-			for _, part := range s.Parts {
-				if a := cmp.Or(part.Image, part.File); a != nil {
-					b.Images = append(b.Images, a.Ref)
-				}
+			for a := range s.Attachments() {
+				b.Images = append(b.Images, a.Ref)
 			}
 			if !yield(s, err) {
 				return
@@ -251,11 +248,12 @@ func distinct(refs []belay.Ref) (out []belay.Ref) {
 func showing(said iter.Seq2[belay.Said, error], shown []belay.Ref) iter.Seq2[belay.Said, error] {
 	return func(yield func(belay.Said, error) bool) {
 		for s, err := range said {
-			for i, part := range s.Parts {
-				if a := cmp.Or(part.Image, part.File); a != nil && !slices.Contains(shown, a.Ref) {
-					s.Parts[i] = belay.Part{Text: Note(a.Name + " isn't shown any more")}
+			s.Message = replaced(s.Message, func(a *belay.Attachment) string {
+				if slices.Contains(shown, a.Ref) {
+					return ""
 				}
-			}
+				return Note(a.Name + " isn't shown any more")
+			})
 			if !yield(s, err) {
 				return
 			}

@@ -13,7 +13,7 @@ import (
 // Guarantee: M61.
 func TestWhatAModelCantTakeIsWithheldOnce(t *testing.T) {
 	v := newConversation("thread/t")
-	picture := belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: &belay.Attachment{Name: "a.png"}}, {File: &belay.Attachment{Name: "a.pdf"}}}}
+	picture := belay.Message{Role: belay.RoleUser, Parts: []belay.Part{{Text: "see"}, {Image: &belay.Attachment{Name: "a.png", Ref: belay.Ref{Media: "image/png"}}}, {File: &belay.Attachment{Name: "a.pdf", Ref: belay.Ref{Media: belay.MediaPDF}}}}}
 	v.push(belay.Text(belay.RoleUser, "hello"))
 	if got := v.Shown(model.Abilities{}); &got[0] != &v.msgs[0] {
 		t.Error("a conversation of text was copied")

@@ -75,6 +75,11 @@ func Prune(msgs []belay.Message, again bool, keep int64) (pruned []belay.Message
 			size := int64(0)
 			if p.Result != nil {
 				size = int64(tokens.Rough(p.Result.Text))
+				for _, part := range p.Result.Parts {
+					if a := part.Attachment(); a != nil {
+						size += tokens.Profile{}.Attached(a.Ref, nil)
+					}
+				}
 			}
 			if size <= prunedTokens {
 				continue
@@ -83,6 +88,7 @@ func Prune(msgs []belay.Message, again bool, keep int64) (pruned []belay.Message
 				pruned[i].Parts, own = slices.Clone(msgs[i].Parts), true
 			}
 			r := *p.Result
+			r.Parts = nil
 			r.Text = Note(fmt.Sprintf("this result of %s (about %d tokens) was left out to make room", r.Name, size))
 			if again {
 				r.Text += fmt.Sprintf("; context_read with source %q shows it", r.ID)
@@ -163,13 +169,8 @@ func Missing(msgs []belay.Message, pins []Pin) []Pin {
 // Write keeps a window's messages as content and counts them.
 func Write(ctx context.Context, st store.Blobs, msgs []belay.Message) (refs, images []belay.Ref, n int64, err error) {
 	for _, m := range msgs {
-		for _, p := range m.Parts {
-			switch {
-			case p.Image != nil:
-				images = append(images, p.Image.Ref)
-			case p.File != nil:
-				images = append(images, p.File.Ref)
-			}
+		for a := range m.Attachments() {
+			images = append(images, a.Ref)
 		}
 	}
 	refs, n, err = WriteBase(ctx, st, tokens.Profile{}, anonymous(msgs))
@@ -241,13 +242,13 @@ func Text(m belay.Message) string { return plain(m, maxShown) }
 // plain is a message as plain text, with so many bytes of arguments and results.
 func plain(m belay.Message, most int) string {
 	var b strings.Builder
-	for _, p := range m.Parts {
+	for _, p := range m.Flat().Parts {
 		switch {
 		case p.Call != nil:
 			fmt.Fprintf(&b, "[%s calls %s] %s\n", m.Role, p.Call.Name, event.CutText(string(p.Call.Args), most))
 		case p.Result != nil:
 			fmt.Fprintf(&b, "[result of %s] %s\n", p.Result.Name, event.CutText(p.Result.Text, most))
-		case p.Image != nil || p.File != nil:
+		case p.Attachment() != nil:
 			fmt.Fprintf(&b, "[%s sent a file]\n", m.Role)
 		case p.Text != "":
 			fmt.Fprintf(&b, "[%s] %s\n", m.Role, p.Text)

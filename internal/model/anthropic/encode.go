@@ -45,7 +45,7 @@ type (
 		Name    string          `json:"name,omitempty"`
 		Input   json.RawMessage `json:"input,omitempty"`
 		CallID  string          `json:"tool_use_id,omitempty"`
-		Content string          `json:"content,omitempty"`
+		Content any             `json:"content,omitempty"` // of a result: text or blocks
 		Error   bool            `json:"is_error,omitempty"`
 		Cache   *cache          `json:"cache_control,omitempty"`
 	}

@@ -135,7 +135,7 @@ func (e *encoder) blocks(m *belay.Message, bare bool) ([][]byte, error) {
 			continue
 		}
 		if r := p.Result; r != nil {
-			b, err := wire.JSON(block{Type: "tool_result", CallID: string(r.ID), Content: r.Text, Error: r.Error})
+			b, err := e.result(r)
 			if err != nil {
 				return nil, err
 			}
@@ -155,7 +155,30 @@ func (e *encoder) blocks(m *belay.Message, bare bool) ([][]byte, error) {
 	return append(results, rest...), nil
 }
 
-// said is a text, a picture or a document of the user.
+// result is what a call returned: a text, or blocks if there is more than text.
+func (e *encoder) result(r *belay.ToolResult) ([]byte, error) {
+	v := block{Type: "tool_result", CallID: string(r.ID), Error: r.Error}
+	var blocks []block
+	if !wire.Blank(r.Text) {
+		blocks = append(blocks, block{Type: "text", Text: r.Text})
+	}
+	for i := range r.Parts {
+		b, err := e.said(&r.Parts[i])
+		if err != nil {
+			return nil, err
+		}
+		blocks = append(blocks, b)
+	}
+	switch {
+	case len(r.Parts) > 0:
+		v.Content = blocks
+	case r.Text != "":
+		v.Content = r.Text
+	}
+	return wire.JSON(v)
+}
+
+// said is a text, a picture or a document of the user or of a result.
 func (e *encoder) said(p *belay.Part) (block, error) {
 	text, a, data, err := wire.Said(e.ctx, p, e.images, e.files, e.content)
 	if a == nil || err != nil {

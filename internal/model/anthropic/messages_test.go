@@ -191,7 +191,7 @@ func TestTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := `{"model":"claude-opus-4-5","stream":true,"tools":[{"name":"read","description":"reads","input_schema":{"type":"object"},"cache_control":{"type":"ephemeral"}}],"system":[{"type":"text","text":"be <brief>","cache_control":{"type":"ephemeral"}}],"messages":[` +
-		`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"cG5n"},"title":"a"},{"type":"text","text":"[belay] a (image/tiff, 3 bytes) isn't shown: this model doesn't take it"}`
+		`{"role":"user","content":[{"type":"text","text":"see"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"cG5n"}},{"type":"document","source":{"type":"base64","media_type":"application/pdf","data":"cG5n"},"title":"a"},{"type":"text","text":"[belay] [image: a (image/tiff, 3 bytes) isn't shown: this model doesn't take it]"}`
 	want := head + `]},{"role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"s"},{"type":"text","text":"I look."},{"type":"tool_use","id":"call_1-f","name":"read","input":{"path":"a"}},{"type":"redacted_thinking","data":"d"},{"type":"tool_use","id":"call_2","name":"read","input":{"unreadable":"{\"pa"}}` +
 		`]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"call_1-f","content":"A & B"},{"type":"tool_result","tool_use_id":"call_2","is_error":true},{"type":"text","text":"[belay] more"},{"type":"text","text":"finish"}]}` +
 		`],"max_tokens":50,"cache_control":{"type":"ephemeral"},"tool_choice":{"type":"tool","name":"read"}}`

@@ -12,7 +12,7 @@ import (
 )
 
 func (p *Gemini) body(ctx context.Context, r model.Request) (*wire.Body, error) {
-	e := encoder{ctx: ctx, by: dialect(r.Model), signs: signs(r.Model), content: r.Content, msgs: r.Messages}
+	e := encoder{ctx: ctx, by: dialect(r.Model), signs: signs(r.Model), parts: partsInResults(r.Model), content: r.Content, msgs: r.Messages}
 	can := p.Abilities(r.Model)
 	if can.Images {
 		e.images = images
@@ -50,6 +50,7 @@ type (
 			Output *string `json:"output,omitempty"`
 			Error  *string `json:"error,omitempty"`
 		} `json:"response"`
+		Parts []partOut `json:"parts,omitempty"` // pictures and documents
 	}
 	declaration struct {
 		Name        string          `json:"name"`
@@ -153,6 +154,7 @@ type encoder struct {
 	ctx     context.Context
 	by      string // the dialect whose echoes are understood
 	signs   bool
+	parts   bool     // results take pictures and documents
 	images  []string // media types that are sent as pictures
 	files   []string // and as documents
 	content wire.Contents
@@ -189,10 +191,18 @@ func (e *encoder) contents(m *belay.Message) ([]content, error) {
 	}
 	var out []content
 	var results, said []partOut
-	for i := range m.Parts {
-		p := &m.Parts[i]
+	parts := m.Parts
+	if !e.parts {
+		parts = m.Flat().Parts
+	}
+	for i := range parts {
+		p := &parts[i]
 		if p.Result != nil {
-			results = append(results, e.result(p.Result))
+			v, err := e.result(p.Result)
+			if err != nil {
+				return nil, err
+			}
+			results = append(results, v)
 			continue
 		}
 		v, err := e.said(p)
@@ -211,17 +221,28 @@ func (e *encoder) contents(m *belay.Message) ([]content, error) {
 	return out, nil
 }
 
-func (e *encoder) result(r *belay.ToolResult) partOut {
-	v := &response{Name: r.Name}
+func (e *encoder) result(r *belay.ToolResult) (partOut, error) {
+	v, said := &response{Name: r.Name}, r.Text
 	if v.Name == "" {
 		v.Name = e.name(r.ID)
 	}
-	if r.Error {
-		v.Response.Error = &r.Text
-	} else {
-		v.Response.Output = &r.Text
+	for i := range r.Parts {
+		p, err := e.said(&r.Parts[i])
+		if err != nil {
+			return partOut{}, err
+		}
+		if p.Inline != nil {
+			v.Parts = append(v.Parts, p)
+		} else { // a result takes files only
+			said = wire.Lines(said, *p.Text)
+		}
 	}
-	return partOut{Response: v}
+	if r.Error {
+		v.Response.Error = &said
+	} else {
+		v.Response.Output = &said
+	}
+	return partOut{Response: v}, nil
 }
 
 // name is the tool that a call of the conversation called.

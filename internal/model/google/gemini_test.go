@@ -171,7 +171,7 @@ func TestTheRequest(t *testing.T) {
 		t.Fatal(err)
 	}
 	head := `{"systemInstruction":{"parts":[{"text":"be <brief>"}]},"tools":[{"functionDeclarations":[{"name":"read","description":"reads","parametersJsonSchema":{"type":"object"}}]}],"contents":[` +
-		`{"role":"user","parts":[{"text":"see"},{"inlineData":{"mimeType":"image/png","data":"cG5n"}},{"inlineData":{"mimeType":"application/pdf","data":"cG5n"}},{"text":"[belay] a (application/zip, 3 bytes) isn't shown: this model doesn't take it"}]}`
+		`{"role":"user","parts":[{"text":"see"},{"inlineData":{"mimeType":"image/png","data":"cG5n"}},{"inlineData":{"mimeType":"application/pdf","data":"cG5n"}},{"text":"[belay] [file: a (application/zip, 3 bytes) isn't shown: this model doesn't take it]"}]}`
 	want := head + `,{"role":"model","parts":[{"text":"I l"},{"text":"ook.","thoughtSignature":"T"},{"functionCall":{"name":"read","args":{"path":"a"}},"thoughtSignature":"S"},{"functionCall":{"name":"list","args":{"unreadable":"{\"pa"}}}]}` +
 		`,{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":"A & B"}}},{"functionResponse":{"name":"list","response":{"error":"bad"}}}]},{"role":"user","parts":[{"text":"[belay] more"}]}` +
 		`,{"role":"model","parts":[{"functionCall":{"name":"read","args":{}},"thoughtSignature":"skip_thought_signature_validator"}]},{"role":"user","parts":[{"functionResponse":{"name":"read","response":{"output":""}}}]}` +

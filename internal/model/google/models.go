@@ -29,6 +29,10 @@ func generation(name string) int {
 // Source: https://ai.google.dev/gemini-api/docs/thought-signatures, November 2026.
 func signs(name string) bool { return generation(name) >= 30 }
 
+// partsInResults reports whether a model takes pictures and documents in the results of calls.
+// Source: https://ai.google.dev/gemini-api/docs/function-calling, November 2026.
+func partsInResults(name string) bool { return generation(name) >= 30 }
+
 // thinking is how much a model thinks: a level, or a budget in tokens.
 type thinking struct {
 	Thoughts bool   `json:"includeThoughts"`

@@ -146,7 +146,8 @@ func chatMessages(ctx context.Context, m *belay.Message, read wire.Contents) ([]
 	if m.Role == belay.RoleAssistant {
 		return []chatOut{chatAnswer(m)}, nil
 	}
-	results, rest := answered(m)
+	flat := m.Flat() // its results are texts
+	results, rest := answered(&flat)
 	var outs []chatOut
 	for _, r := range results {
 		outs = append(outs, chatOut{Role: "tool", Content: r.Text, CallID: callID(r.ID)})
@@ -192,7 +193,7 @@ func userContent[P any](ctx context.Context, m *belay.Message, read wire.Content
 	plain := true
 	for i := range m.Parts {
 		p, url := &m.Parts[i], ""
-		if a := cmp.Or(p.Image, p.File); a != nil {
+		if a := p.Attachment(); a != nil {
 			plain = false
 			b, err := read(ctx, a.Ref.Digest)
 			if err != nil {

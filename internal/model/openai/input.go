@@ -154,7 +154,7 @@ type (
 	resultItem struct {
 		Type   string `json:"type"`
 		CallID string `json:"call_id"`
-		Output string `json:"output"`
+		Output any    `json:"output"` // text or parts
 	}
 )
 
@@ -185,26 +185,35 @@ func appendItems(ctx context.Context, dst []byte, m *belay.Message, by string, r
 	default:
 		results, rest := answered(m)
 		for _, r := range results {
-			item(resultItem{"function_call_output", callID(r.ID), r.Text})
+			said := belay.Text(belay.RoleUser, r.Text)
+			said.Parts = append(said.Parts, r.Parts...)
+			output, rerr := userContent(ctx, &said, read, input)
+			if rerr != nil {
+				return dst, rerr
+			}
+			item(resultItem{"function_call_output", callID(r.ID), output})
 		}
 		if rest == nil {
 			return dst, err
 		}
-		said, serr := userContent(ctx, rest, read, func(p *belay.Part, url string) inputPart {
-			switch {
-			case p.Image != nil:
-				return inputPart{Type: "input_image", Image: url}
-			case p.File != nil:
-				return inputPart{Type: "input_file", Name: p.File.Name, Data: url}
-			}
-			return inputPart{Type: "input_text", Text: p.Text}
-		})
+		said, serr := userContent(ctx, rest, read, input)
 		if serr != nil {
 			return dst, serr
 		}
 		item(messageItem{"message", "user", said})
 	}
 	return dst, err
+}
+
+// input is a part of what a user says or of a call's result.
+func input(p *belay.Part, url string) inputPart {
+	switch {
+	case p.Image != nil:
+		return inputPart{Type: "input_image", Image: url}
+	case p.File != nil:
+		return inputPart{Type: "input_file", Name: p.File.Name, Data: url}
+	}
+	return inputPart{Type: "input_text", Text: p.Text}
 }
 
 // appendEcho appends the items that the same model gave before; those of

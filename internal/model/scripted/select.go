@@ -141,16 +141,18 @@ func (w *when) input(h heard) bool {
 // textOf is a part in words; a picture or a document is its name and kind in
 // brackets.
 func textOf(p belay.Part) string {
-	for _, a := range []*belay.Attachment{p.Image, p.File} {
-		if a != nil {
-			return "[" + a.Ref.Media + " " + a.Name + "]"
-		}
+	if a := p.Attachment(); a != nil {
+		return "[" + a.Ref.Media + " " + a.Name + "]"
 	}
 	return p.Text
 }
 
 func (w *when) result(h heard, r *belay.ToolResult) bool {
-	return (w.Error == nil || *w.Error == r.Error) && (w.Tool == "" || w.Tool == h.tool(r)) && w.text(r.Text)
+	said := r.Text
+	for _, p := range r.Parts {
+		said += "\n" + textOf(p)
+	}
+	return (w.Error == nil || *w.Error == r.Error) && (w.Tool == "" || w.Tool == h.tool(r)) && w.text(said)
 }
 
 func (w *when) text(s string) bool {

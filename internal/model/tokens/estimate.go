@@ -112,7 +112,7 @@ func (c counter) instructions(system string, tools []model.ToolDef) int {
 // message counts what is text, and what isn't.
 func (c counter) message(m belay.Message) (texts, media int) {
 	texts = perMessage
-	for _, p := range m.Parts {
+	for _, p := range m.Flat().Parts {
 		switch {
 		case p.Image != nil:
 			media += pictures(c.pictures, 0, 0)

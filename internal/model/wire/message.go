@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/base64"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -59,7 +58,7 @@ func Said(ctx context.Context, p *belay.Part, images, files []string, content Co
 	case a == nil:
 		return p.Text, nil, "", nil
 	case !slices.Contains(takes, a.Ref.Media):
-		return fmt.Sprintf("[belay] %s (%s, %d bytes) isn't shown: this model doesn't take it", a.Name, a.Ref.Media, a.Ref.Size), nil, "", nil
+		return "[belay] " + a.Withheld("this model doesn't take it"), nil, "", nil
 	}
 	b, err := content(ctx, a.Ref.Digest)
 	return "", a, base64.StdEncoding.EncodeToString(b), err

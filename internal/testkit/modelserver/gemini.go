@@ -57,15 +57,16 @@ type (
 		Role  string       `json:"role"`
 		Parts []geminiPart `json:"parts"`
 	}
+	geminiInline struct {
+		Media string `json:"mimeType"`
+		Data  []byte `json:"data"`
+	}
 	geminiPart struct {
-		Text      *string `json:"text"`
-		Thought   bool    `json:"thought"`
-		Signature string  `json:"thoughtSignature"`
-		Inline    *struct {
-			Media string `json:"mimeType"`
-			Data  []byte `json:"data"`
-		} `json:"inlineData"`
-		Call *struct {
+		Text      *string       `json:"text"`
+		Thought   bool          `json:"thought"`
+		Signature string        `json:"thoughtSignature"`
+		Inline    *geminiInline `json:"inlineData"`
+		Call      *struct {
 			ID   string                     `json:"id"`
 			Name string                     `json:"name"`
 			Args map[string]json.RawMessage `json:"args"`
@@ -74,6 +75,9 @@ type (
 			ID       string            `json:"id"`
 			Name     string            `json:"name"`
 			Response map[string]string `json:"response"`
+			Parts    []struct {
+				Inline *geminiInline `json:"inlineData"`
+			} `json:"parts"`
 		} `json:"functionResponse"`
 	}
 )
@@ -149,6 +153,19 @@ func (a *Asked) geminiContents(contents []geminiContent) error {
 	return nil
 }
 
+// inline counts a picture or a document; false: it is none.
+func (a *Asked) inline(in *geminiInline) bool {
+	switch {
+	case in == nil || in.Media == "" || len(in.Data) == 0:
+		return false
+	case strings.HasPrefix(in.Media, "image/"):
+		a.Images++
+	default:
+		a.Files++
+	}
+	return true
+}
+
 func (a *Asked) geminiPart(p geminiPart) (call, result string, err error) {
 	if p.Signature != "" {
 		a.Echoes = append(a.Echoes, p.Signature)
@@ -159,13 +176,13 @@ func (a *Asked) geminiPart(p geminiPart) (call, result string, err error) {
 	case p.Response != nil:
 		a.Results++
 		a.Texts = append(a.Texts, p.Response.Response["output"]+p.Response.Response["error"])
-		return "", p.Response.Name, nil
-	case p.Inline != nil && p.Inline.Media != "" && len(p.Inline.Data) > 0:
-		if strings.HasPrefix(p.Inline.Media, "image/") {
-			a.Images++
-		} else {
-			a.Files++
+		for _, part := range p.Response.Parts {
+			if !strings.HasPrefix(a.Model, "gemini-3") || !a.inline(part.Inline) {
+				return "", "", errors.New("parts of a function response: this model takes none, or data is missing")
+			}
 		}
+		return "", p.Response.Name, nil
+	case p.Inline != nil && a.inline(p.Inline):
 		return "", "", nil
 	case p.Text != nil && (*p.Text != "" || p.Signature != ""):
 		if *p.Text != "" {

@@ -53,6 +53,7 @@ type messagesBlock struct {
 	CallID    string          `json:"tool_use_id"`
 	Input     json.RawMessage `json:"input"`
 	Content   json.RawMessage `json:"content"`
+	Error     bool            `json:"is_error"`
 	Signature string          `json:"signature"`
 	Data      string          `json:"data"`
 	Source    struct {
@@ -164,7 +165,16 @@ func (a *Asked) messagesResult(b messagesBlock, open map[string]bool) error {
 	}
 	text := ""
 	for _, in := range inner {
-		text += in.Text
+		switch {
+		case in.Type == "text":
+			text += in.Text
+		case b.Error:
+			return errors.New("all content must be of type text if is_error is true")
+		default:
+			if err := a.messagesBlock(in, nil); err != nil {
+				return err
+			}
+		}
 	}
 	a.Texts = append(a.Texts, text)
 	return nil

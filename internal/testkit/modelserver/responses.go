@@ -41,7 +41,7 @@ type responsesRequest struct {
 		CallID    string          `json:"call_id"`
 		Name      string          `json:"name"`
 		Arguments *string         `json:"arguments"`
-		Output    *string         `json:"output"`
+		Output    json.RawMessage `json:"output"`
 		Encrypted string          `json:"encrypted_content"`
 	} `json:"input"`
 	Tools []struct {
@@ -81,7 +81,7 @@ func readResponses(r *http.Request, body []byte) (Asked, error) {
 				return a, fmt.Errorf("no tool call found for function call output with call_id %s", it.CallID)
 			}
 			delete(open, it.CallID)
-			a.Texts = append(a.Texts, *it.Output)
+			a.Texts = append(a.Texts, a.content(it.Output))
 			a.Results++
 		case "reasoning":
 			if it.Encrypted == "" {
