@@ -24,6 +24,7 @@ type topCommand struct {
 // topCommands are the commands of the first level, in the order of the help.
 func topCommands(a *command.Program) []topCommand {
 	return []topCommand{
+		{"chat", "Talk with an agent in this terminal. It is what belay does without a command.", func() any { return new(work.ChatCmd) }, "submit_turn,respond_action,update_thread"},
 		{"run", "Give an agent something to do and see it through.", func() any { return new(work.RunCmd) }, "submit_turn"},
 		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }, ""},
 		{"queue", "List the turns of a session that wait, and change their order.", func() any { return new(work.QueueCmd) }, ""},

@@ -83,6 +83,7 @@ func perform(ctx context.Context, a *command.Program, args []string) int {
 }
 
 func dispatch(ctx context.Context, a *command.Program, args []string) (int, error) {
+	args = chatted(a, args)
 	g := new(command.Flags)
 	helped := false
 	k, err := parser(a, g, args, func(int) { helped = true })
@@ -109,6 +110,30 @@ func dispatch(ctx context.Context, a *command.Program, args []string) (int, erro
 	}
 	defer tidy()()
 	return do(ctx, a, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
+}
+
+// chatted puts the command chat before arguments that mean a conversation: on a
+// terminal none at all, a text with blanks, or options of chat without a command.
+func chatted(a *command.Program, args []string) []string {
+	if len(args) == 0 {
+		if a.IsTerminal(a.In) && a.IsTerminal(a.Out) {
+			return []string{"chat"}
+		}
+		return args
+	}
+	all := topCommands(a)
+	for i, arg := range args {
+		switch {
+		case arg == "-h" || arg == "--help" || slices.ContainsFunc(all, func(c topCommand) bool { return c.name == arg }):
+			return args
+		case (arg == "-r" || arg == "--resume") && (i == len(args)-1 || strings.HasPrefix(args[i+1], "-")):
+			args = slices.Replace(slices.Clone(args), i, i+1, "--resume=")
+		}
+	}
+	if strings.HasPrefix(args[0], "-") || strings.ContainsAny(args[0], " \n") {
+		return append([]string{"chat"}, args...)
+	}
+	return args
 }
 
 // checkArgs refuses what no command can mean: it would be recorded.

@@ -1,0 +1,40 @@
+package chat
+
+import (
+	"context"
+	"sync"
+)
+
+// jobs are what is done beside the conversation: requests that may take time, and the
+// session that is followed.
+type jobs struct {
+	ctx  context.Context
+	stop context.CancelFunc
+	wg   sync.WaitGroup
+	done chan func() // what the conversation does with a job's result
+}
+
+func newJobs(ctx context.Context) *jobs {
+	j := &jobs{done: make(chan func())}
+	j.ctx, j.stop = context.WithCancel(ctx)
+	return j
+}
+
+// start does something beside the conversation. What it returns is done by the
+// conversation; nil is nothing.
+func (j *jobs) start(f func(ctx context.Context) (then func())) {
+	j.wg.Go(func() {
+		if then := f(j.ctx); then != nil {
+			select {
+			case j.done <- then:
+			case <-j.ctx.Done():
+			}
+		}
+	})
+}
+
+// close ends what is being done, and waits.
+func (j *jobs) close() {
+	j.stop()
+	j.wg.Wait()
+}

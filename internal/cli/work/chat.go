@@ -1,0 +1,139 @@
+package work
+
+import (
+	"context"
+	"fmt"
+	"net/url"
+	"os"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/block"
+	"github.com/belay-run/belay/internal/chat"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/screen"
+)
+
+// ChatCmd is belay on a terminal without another command: a conversation.
+type ChatCmd struct {
+	command.SettingFlags
+	Continue bool     `short:"c" help:"Continue the last session of this workspace."`
+	Resume   *string  `short:"r" placeholder:"ID" help:"Continue a session: its id, a beginning or the last digits of it; without an id, one of a list."`
+	Server   string   `placeholder:"URL" help:"Use a server for everything; BELAY_TOKEN has its token."`
+	Text     []string `arg:"" optional:"" help:"A message that is sent at once."`
+}
+
+// Run implements command.Command.
+func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	in, isFile := a.In.(*os.File)
+	out, isFileToo := a.Out.(*os.File)
+	if !isFile || !isFileToo || !a.IsTerminal(in) || !a.IsTerminal(out) {
+		return 0, belay.Errorf(belay.CodeUsage, "a conversation needs a terminal").WithHint("belay run TEXT")
+	}
+	if c.Continue && c.Resume != nil {
+		return 0, belay.Errorf(belay.CodeUsage, "--resume names one session, --continue another").At("--continue").WithHint("leave one of them out")
+	}
+	o := chat.Options{Workspace: a.Workspace, First: strings.Join(c.Text, " "), Environ: a.Environ, Now: a.Now, Explain: a.Explained,
+		Look: block.Options{Colour: a.Getenv("NO_COLOR") == "", UTF8: true, Me: a.Principal()}}
+	var err error
+	if c.Server == "" {
+		err = c.here(ctx, a, &o)
+	} else {
+		o.Runtime, err = a.RemoteChat(c.Server)
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer o.Runtime.Close() //nolint:errcheck // everything that was accepted is durable
+	if c.Continue || c.Resume != nil {
+		if o.Session, err = c.session(ctx, o); err != nil {
+			return 0, err
+		}
+	}
+	if o.Terminal, err = screen.Open(in, out); err != nil {
+		return 0, err
+	}
+	defer o.Terminal.Close()
+	id, err := chat.Run(ctx, o)
+	o.Terminal.Close()
+	if id != "" {
+		fmt.Fprintf(a.Err, "resume: belay -r %s%s\n", tail(id), a.StoreFlag)
+	}
+	return belay.ExitOK, err
+}
+
+// tail is the end of a session's id, which is enough to name it.
+func tail(id belay.SessionID) string { return string(id)[max(0, len(id)-6):] }
+
+// here opens the runtime of this process, with the settings of a new session.
+func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options) error {
+	ws, p, err := a.EnterChecked(ctx)
+	if err != nil {
+		return err
+	}
+	g := c.Given()
+	chosen, err := a.ChooseModel(ctx, p, g)
+	if err != nil {
+		return err
+	}
+	if chosen != (config.Choice{}) {
+		o.Notes = append(o.Notes, block.Line("using "+chosen.String()))
+		g["provider"], g["model"] = []string{chosen.Provider}, []string{chosen.Model}
+	}
+	if g.Get("completion") == "" {
+		g["completion"] = []string{string(belay.CompletionConversational)}
+	}
+	s, err := a.Fresh(p, g)
+	if err != nil {
+		return err
+	}
+	o.Workspace, o.Begin = ws, s.Settings
+	if o.Settings, err = settingsOf(g); err != nil {
+		return err
+	}
+	if o.Settings["provider"] == nil || g.Get("script") != "" {
+		o.Settings["provider"], o.Settings["model"] = s.Provider, s.Model
+	}
+	o.Runtime, err = a.LocalChat(ctx, ws)
+	return err
+}
+
+// settingsOf are settings as commands take them.
+func settingsOf(g config.Given) (map[string]any, error) {
+	out := map[string]any{}
+	for _, s := range config.All() {
+		v, ok := g[s.Name]
+		switch {
+		case !ok || s.Name == "script":
+		case s.JSON == "":
+			return nil, belay.Errorf(belay.CodeUsage, "a conversation doesn't take it").At("--"+s.Name).WithHint("belay config set %s %s", s.Name, strings.Join(v, ","))
+		case s.List:
+			out[s.JSON] = v
+		case s.Switch():
+			out[s.JSON] = true
+		default:
+			out[s.JSON] = v[0]
+		}
+	}
+	return out, nil
+}
+
+// session is the one that is continued.
+func (c *ChatCmd) session(ctx context.Context, o chat.Options) (belay.SessionID, error) {
+	var all struct {
+		Sessions []struct {
+			ID belay.SessionID `json:"id"`
+		} `json:"sessions"`
+	}
+	err := o.Runtime.Read(ctx, "read_sessions", chat.Query{Values: url.Values{"workspace": {o.Workspace}, "archived": {"false"}}}, &all)
+	if err != nil {
+		return "", err
+	}
+	for _, s := range all.Sessions {
+		if c.Resume == nil || strings.HasPrefix(string(s.ID), *c.Resume) || strings.HasSuffix(string(s.ID), *c.Resume) {
+			return s.ID, nil
+		}
+	}
+	return "", belay.Errorf(belay.CodeNotFound, "this workspace has no such session").At(o.Workspace).WithHint("belay sessions list --all")
+}
