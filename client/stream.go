@@ -20,6 +20,7 @@ import (
 // Types of events of a stream that are no facts.
 const (
 	TypeText    = "text"    // text that flows: Event.Text
+	TypeOutput  = "output"  // what a running call prints: Event.Output
 	TypeResync  = "resync"  // the reader was too slow, or the store was put back: what is before Cursor is in the snapshot of Event.Resync
 	TypeDeleted = "deleted" // the session is gone; the stream ends
 	typeEnd     = "end"     // of a run's stream
@@ -61,6 +62,29 @@ func (e Event) Text() (Text, error) {
 	return t, err
 }
 
+// Output is what a running call prints; it is no fact, and the call's end has what was
+// kept of it. Offset is its place in all that the call prints, in bytes: of what comes
+// too fast pieces are left out.
+type Output struct {
+	Stream  belay.StreamID  `json:"stream"`
+	Session belay.SessionID `json:"sessionId"`
+	Thread  belay.ThreadID  `json:"threadId"`
+	Turn    belay.TurnID    `json:"turnId"`
+	Run     belay.RunID     `json:"runId"`
+	Step    belay.StepID    `json:"stepId"`
+	Call    belay.CallID    `json:"toolCallId"`
+	Attempt int             `json:"attempt"`
+	Offset  int64           `json:"offset"`
+	Text    string          `json:"text"`
+}
+
+// Output reads an event of TypeOutput.
+func (e Event) Output() (Output, error) {
+	var o Output
+	err := json.Unmarshal(e.Data, &o)
+	return o, err
+}
+
 // Resync is what a reader begins with again.
 type Resync struct {
 	Position int64           `json:"position"` // facts up to here are in the snapshot
@@ -77,7 +101,7 @@ func (e Event) Resync() (Resync, error) {
 // StreamOptions say what to follow.
 type StreamOptions struct {
 	Since string // a cursor, "start", "now", or the position of a command's answer; empty is the route's default
-	Types string // types with commas between them; "model.*" is a family, "text" what flows; empty is all
+	Types string // types with commas between them; "model.*" is a family, "text" and "output" what flows; empty is all
 	Tries int    // connections in a row that bring nothing before it gives up; 0: until the context ends
 
 	Broke func(error) // is told of each connection that broke, before the next one is made; may be nil

@@ -9,7 +9,7 @@ type Delta struct {
 	Stream  belay.StreamID
 	IDs     belay.IDs
 	Kind    string // text, reasoning, progress
-	Attempt int    // of the step's request; 0 for progress
-	Offset  int64  // bytes of the attempt's text before this
+	Attempt int    // of the step's request, of the call for progress
+	Offset  int64  // bytes of the attempt's text, or of what the call printed, before this; of that, pieces may be missing
 	Text    string
 }

@@ -130,7 +130,7 @@ func (f *Fold) failed(b *Block, p event.ToolFailed) {
 		done := *b
 		done.ID, done.Call, done.Done = b.ID+"/"+strconv.Itoa(p.Attempt), &again, true
 		f.out = append(f.out, done)
-		c.Tail, c.Lines, c.Program = nil, 0, false
+		c.Tail, c.Lines, c.Program, c.flows, c.printed = nil, 0, false, false, 0
 		return
 	}
 	f.finish(b, p.Output)
@@ -156,10 +156,20 @@ func (f *Fold) finish(b *Block, output belay.Content) {
 // printed takes what a running program printed.
 func (f *Fold) printed(d event.Delta) {
 	if b := f.find(KindCall, string(d.IDs.Call)); b != nil {
-		if !b.Call.flows { // what is recorded of it comes later
-			b.Call.flows, b.Call.Tail = true, nil
+		c := b.Call
+		if !c.flows { // what is recorded of it comes later
+			c.flows, c.Tail = true, nil
 		}
-		b.Call.prints(d.Text)
+		switch have := c.printed - d.Offset; {
+		case have >= int64(len(d.Text)) && have > 0:
+			return
+		case have > 0:
+			d.Text = d.Text[have:]
+		case have < 0 && len(c.Tail) > 0: // pieces are missing
+			c.Tail = append(c.Tail, "")
+		}
+		c.printed = max(c.printed, d.Offset) + int64(len(d.Text))
+		c.prints(d.Text)
 	}
 }
 

@@ -64,6 +64,11 @@ func ItemOf(e client.Event) (Item, bool, error) {
 		item.Flow = &event.Delta{Stream: t.Stream, Kind: t.Kind, Attempt: t.Attempt, Offset: t.Offset, Text: t.Text,
 			IDs: belay.IDs{Session: t.Session, Thread: t.Thread, Turn: t.Turn, Run: t.Run, Step: t.Step}}
 		return item, true, err
+	case client.TypeOutput:
+		o, err := e.Output()
+		item.Flow = &event.Delta{Stream: o.Stream, Kind: "progress", Attempt: o.Attempt, Offset: o.Offset, Text: o.Text,
+			IDs: belay.IDs{Session: o.Session, Thread: o.Thread, Turn: o.Turn, Run: o.Run, Step: o.Step, Call: o.Call}}
+		return item, true, err
 	case client.TypeResync:
 		r, err := e.Resync()
 		item.Resync = &r

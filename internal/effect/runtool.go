@@ -308,6 +308,6 @@ func (o *output) Commit() (belay.Ref, error) {
 	return ref, err
 }
 
-func (s *sink) Progress(text string) {
-	s.v.e.c.Live(event.Delta{Stream: s.v.stream, IDs: s.ids, Kind: "progress", Text: text})
+func (s *sink) Progress(offset int64, text string) {
+	s.v.e.c.Live(event.Delta{Stream: s.v.stream, IDs: s.ids, Kind: "progress", Attempt: s.attempt, Offset: offset, Text: text})
 }

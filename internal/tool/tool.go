@@ -108,8 +108,9 @@ type Sink interface {
 	// Part reads up to n bytes of kept content from an offset on; fewer at its
 	// end. An error when it isn't there: expiry is recorded in facts.
 	Part(d belay.Digest, offset, n int64) ([]byte, error)
-	// Progress shows text to whoever watches; it is not recorded.
-	Progress(text string)
+	// Progress shows text to whoever watches; it is not recorded. The offset is its
+	// place in all that the call prints, in bytes: pieces may be left out.
+	Progress(offset int64, text string)
 }
 
 // ErrHoldsSecret means that content wasn't kept because a registered secret is in it.

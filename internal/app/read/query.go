@@ -73,7 +73,7 @@ func paramsText(params []Param) string {
 }
 
 // besides are the types of what a stream has besides facts.
-var besides = []string{feed.TypeText, feed.TypeResync, feed.TypeDeleted, feed.TypeEnd}
+var besides = []string{feed.TypeText, feed.TypeOutput, feed.TypeResync, feed.TypeDeleted, feed.TypeEnd}
 
 // filter is what a request's types choose. A type that there isn't would never
 // come, so whoever misspelt it would wait for ever.
@@ -87,7 +87,7 @@ func filter(q url.Values) (feed.Filter, error) {
 	}
 	for _, name := range f {
 		if !slices.Contains(besides, name) && !known(name) {
-			return nil, input.At("query types", belay.Errorf(belay.CodeUsage, "there is no type %q", name).WithHint("types=turn.completed,model.*,text; docs/events.md lists them"))
+			return nil, input.At("query types", belay.Errorf(belay.CodeUsage, "there is no type %q", name).WithHint("types=turn.completed,model.*,text,output; docs/events.md lists them"))
 		}
 	}
 	return f, nil

@@ -31,6 +31,7 @@ type output struct {
 	start   []byte // how it begins, to tell what it is
 	rest    []byte // beginning of a character that progress hasn't shown yet
 	shown   int    // bytes of progress
+	came    int64  // bytes that came before what progress shows next
 	painted time.Time
 
 	mu   sync.Mutex
@@ -156,6 +157,7 @@ func (o *output) quiet() time.Time {
 func (o *output) progress(p []byte) {
 	if o.shown > progressFree && time.Since(o.painted) < progressPause {
 		o.rest = o.rest[:0]
+		o.came += int64(len(p))
 		return
 	}
 	o.shown += len(p)
@@ -163,7 +165,9 @@ func (o *output) progress(p []byte) {
 	o.rest = append(o.rest, p...)
 	whole := process.WholeRunes(o.rest)
 	if whole > 0 {
-		o.sink.Progress(display(o.rest[:whole]))
+		text := display(o.rest[:whole])
+		o.sink.Progress(o.came, text)
+		o.came += int64(len(text))
 	}
 	o.rest = append(o.rest[:0], o.rest[whole:]...)
 }

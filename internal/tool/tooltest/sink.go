@@ -128,7 +128,7 @@ func (s *Sink) Forget() {
 }
 
 // Progress records text that is shown.
-func (s *Sink) Progress(text string) {
+func (s *Sink) Progress(_ int64, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.WriteString(text)

@@ -70,11 +70,11 @@ func (t *tail) add(offset int64, text string) {
 // has the facts and the text up to an offset. It ends with the next checkpoint.
 func (t *tail) hole(had int64) bool { return had < t.base && t.durable < t.base }
 
-// trim lets the beginning go, up to a bound and to the beginning of a
-// character.
-func (t *tail) trim(upTo int64) {
-	n := int(min(int64(len(t.kept)-flowKept), upTo-t.base))
-	if n < flowKept/4 { // seldom and much, rather than each time a little
+// trim lets the beginning go, down to a number of bytes, at most up to an offset, and
+// to the beginning of a character.
+func (t *tail) trim(keep int, upTo int64) {
+	n := int(min(int64(len(t.kept)-keep), upTo-t.base))
+	if n < keep/4 { // seldom and much, rather than each time a little
 		return
 	}
 	for n < len(t.kept) && !utf8.RuneStart(t.kept[n]) {
@@ -88,6 +88,19 @@ func (t *tail) trim(upTo int64) {
 func (t *tail) from(offset int64) (int64, []byte) {
 	offset = min(max(offset, t.base), t.end())
 	return offset, t.kept[offset-t.base:]
+}
+
+// piece is the beginning of from that goes into one message.
+func (t *tail) piece(offset int64) (int64, []byte) {
+	at, rest := t.from(offset)
+	if len(rest) > flowPiece {
+		n := flowPiece
+		for !utf8.RuneStart(rest[n]) {
+			n--
+		}
+		rest = rest[:n]
+	}
+	return at, rest
 }
 
 // Text is a message about text that flows; it is no fact. Put behind the first
@@ -107,8 +120,12 @@ type Text struct {
 }
 
 // Show takes what flows between facts, as the engine tells it. It returns at
-// once. Progress of tools is in the log's checkpoints and is not passed on.
+// once.
 func (h *Hub) Show(l event.Delta) {
+	if l.Kind == "progress" {
+		h.print(l)
+		return
+	}
 	if l.Kind != "text" && l.Kind != "reasoning" || l.IDs.Step == "" {
 		return
 	}
@@ -125,10 +142,10 @@ func (h *Hub) Show(l event.Delta) {
 	}
 	if l.Kind == "text" {
 		f.text.add(l.Offset, l.Text)
-		f.text.trim(f.text.durable)
+		f.text.trim(flowKept, f.text.durable)
 	} else {
 		f.reasoning.add(l.Offset, l.Text)
-		f.reasoning.trim(f.reasoning.end())
+		f.reasoning.trim(flowKept, f.reasoning.end())
 	}
 	if f.announced > 0 {
 		h.topics[session].wake()
@@ -157,7 +174,7 @@ type told struct {
 // texts is what a reader lacks of what flows, up to a number of bytes, and
 // whether there is more. It is called with the hub locked, for a reader that has
 // all facts the hub has seen.
-func (r *Reader) texts(room int) (out []Message, more bool) {
+func (r *Reader) texts(room *int) (out []Message, more bool) {
 	if !r.filter.Takes("text") {
 		return nil, false
 	}
@@ -171,10 +188,10 @@ func (r *Reader) texts(room int) (out []Message, more bool) {
 			if had.step != f.ids.Step || had.attempt != f.attempt {
 				had = told{step: f.ids.Step, attempt: f.attempt}
 			}
-			had.reasoning = f.reasoning.messages(f, stream, "reasoning", had.reasoning, &room, &out)
+			had.reasoning = f.reasoning.messages(f, stream, "reasoning", had.reasoning, room, &out)
 			more = more || had.reasoning < f.reasoning.end()
 			if !f.text.hole(had.text) {
-				had.text = f.text.messages(f, stream, "text", had.text, &room, &out)
+				had.text = f.text.messages(f, stream, "text", had.text, room, &out)
 				more = more || had.text < f.text.end()
 			}
 			now[stream] = had
@@ -205,14 +222,7 @@ func (t *tail) messages(f *flow, stream belay.StreamID, kind string, had int64, 
 
 // message is the next piece of a text behind an offset, and where it ends.
 func (f *flow) message(stream belay.StreamID, kind string, t *tail, after int64) (m Message, upTo int64) {
-	at, rest := t.from(after)
-	if len(rest) > flowPiece {
-		n := flowPiece
-		for !utf8.RuneStart(rest[n]) {
-			n--
-		}
-		rest = rest[:n]
-	}
+	at, rest := t.piece(after)
 	data, err := json.Marshal(Text{Stream: stream, Session: f.ids.Session, Thread: f.ids.Thread, Turn: f.ids.Turn, Run: f.ids.Run,
 		Step: f.ids.Step, Attempt: f.attempt, Kind: kind, Offset: at, Contents: string(rest)})
 	if err != nil {

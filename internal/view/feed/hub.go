@@ -53,6 +53,7 @@ type Hub struct {
 	size   int            // bytes in ring
 	topics map[belay.SessionID]*topic
 	flows  flows
+	prints prints
 }
 
 // entry is a fact, encoded once for everybody.
@@ -84,7 +85,7 @@ func New(ctx context.Context, st store.Store, o Options) (*Hub, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Hub{st: st, o: o, head: end, topics: map[belay.SessionID]*topic{}, flows: flows{}}, nil
+	return &Hub{st: st, o: o, head: end, topics: map[belay.SessionID]*topic{}, flows: flows{}, prints: prints{}}, nil
 }
 
 // Run follows the log until ctx ends or the store fails, which is its error.
@@ -235,9 +236,10 @@ func (t *topic) wake() {
 	}
 }
 
-// passed notes what a fact means for text that flows. The hub is locked.
+// passed notes what a fact means for what flows. The hub is locked.
 func (h *Hub) passed(rec store.Record) {
 	ev := rec.Event
+	h.ran(rec)
 	if ev.Stream.Kind() != belay.KindThread {
 		return
 	}
@@ -279,7 +281,7 @@ func (h *Hub) over(ev event.Envelope, attempt int) {
 }
 
 // Held is how many bytes the hub keeps for all its readers: the newest facts
-// and the text that flows.
+// and what flows.
 func (h *Hub) Held() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -289,5 +291,5 @@ func (h *Hub) Held() int {
 			n += cap(f.text.kept) + cap(f.reasoning.kept)
 		}
 	}
-	return n
+	return n + h.prints.held()
 }

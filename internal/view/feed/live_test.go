@@ -554,3 +554,81 @@ func TestAnotherProcessIsFollowed(t *testing.T) {
 		t.Errorf("got %d facts, the log has %d", len(s.facts), len(want))
 	}
 }
+
+// What a running call prints comes after the fact that it started and not after its
+// end, in order; who comes late gets the end of it, and a new attempt begins anew.
+func TestOutputFlowsWhileItsCallRuns(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		b := newBench(t, memory.Open(memory.Options{}), feed.Options{})
+		ids := feedtest.IDs("a")
+		ids.Step, ids.Call = "step_1", "call_1"
+		at := int64(0)
+		show := func(attempt int, text string) {
+			b.hub.Show(event.Delta{Stream: ids.Thread.Stream(), IDs: ids, Kind: "progress", Attempt: attempt, Offset: at, Text: text})
+			at += int64(len(text))
+		}
+		got := func(types string) (lines []string) {
+			r, err := b.hub.Reader(t.Context(), feed.Scope{Session: ids.Session}, feed.Filter(strings.Split(types, ",")), feed.Start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+			defer cancel()
+			r.Follow(ctx, func(ms []feed.Message) error { //nolint:errcheck // its time is up
+				for _, m := range ms {
+					switch {
+					case m.Type == feed.TypeOutput && m.Cursor == "":
+						var o feed.Output
+						if err := json.Unmarshal(m.Data, &o); err != nil || o.Call != ids.Call || o.Session != ids.Session {
+							t.Errorf("%s: %v", m.Data, err)
+						}
+						if len(o.Contents) > 40 {
+							o.Contents = fmt.Sprintf("%d bytes", len(o.Contents))
+						}
+						lines = append(lines, fmt.Sprintf("%d %d %s", o.Attempt, o.Offset, o.Contents))
+					default:
+						lines = append(lines, m.Type)
+					}
+				}
+				return nil
+			})
+			return lines
+		}
+		want := func(types, want string) {
+			t.Helper()
+			synctest.Wait() // the hub has seen the facts
+			if got := strings.Join(got(types), ", "); got != want {
+				t.Errorf("a reader gets %q, want %q", got, want)
+			}
+		}
+		show(1, "early")
+		want("output", "")
+		b.Add(ids, event.ToolStarted{Name: "exec", Attempt: 1})
+		show(1, " and on")
+		want("tool.*,output", "tool.started, 1 0 early and on")
+		want("tool.*", "tool.started")
+		at += 100 // pieces are left out
+		show(1, "later")
+		want("output", "1 112 later")
+		show(1, strings.Repeat("x", 40<<10))
+		if n := b.hub.Held(); n > 64<<10 {
+			t.Errorf("%d bytes are held", n)
+		}
+		if lines := got("output"); len(lines) != 1 || !strings.HasSuffix(lines[0], "16384 bytes") {
+			t.Errorf("late: %q", lines)
+		}
+		b.Add(ids, event.ToolFailed{Name: "exec", Attempt: 1})
+		want("output", "")
+		at = 0
+		b.Add(ids, event.ToolStarted{Name: "exec", Attempt: 2})
+		show(2, "again")
+		want("output", "2 0 again")
+		b.Add(ids, event.ToolResult{Name: "exec", Attempt: 2})
+		want("output", "")
+		show(2, "from the background")
+		b.Add(ids, event.ProcessCompleted{})
+		if n := b.hub.Held(); n > 16<<10 {
+			t.Errorf("%d bytes are held when nothing runs", n)
+		}
+	})
+}

@@ -17,6 +17,7 @@ import (
 // Types of messages that are no facts.
 const (
 	TypeText    = "text"    // text that flows; without a cursor
+	TypeOutput  = "output"  // what running calls print; without a cursor
 	TypeResync  = "resync"  // the reader was too slow, or the store was put back: it continues at the cursor, and what is before it is in the snapshot
 	TypeDeleted = "deleted" // the session is gone; nothing follows
 	TypeEnd     = "end"     // the run is over; nothing follows
@@ -40,7 +41,7 @@ const (
 type Filter []string
 
 // NewFilter reads a list of types, divided by commas. A type may end in ".*" for
-// a whole family; "text" is what flows.
+// a whole family; "text" is text that flows, "output" what calls print.
 func NewFilter(list string) (Filter, error) {
 	var f Filter
 	for name := range strings.SplitSeq(list, ",") {
@@ -88,6 +89,7 @@ type Reader struct {
 	ended  bool           // it has the last fact there will be
 	lapsed bool           // what it has isn't what the store has: it begins with a snapshot
 	told   map[belay.StreamID]told
+	shown  map[belay.CallID]shown
 }
 
 // Reader begins behind a place: a cursor of this scope, Start, Now, or a
@@ -327,11 +329,13 @@ func (r *Reader) take() (out []Message, state int, err error) {
 		return out, atEnd, nil
 	}
 	r.at, r.upToIt, r.tooFar = h.head, true, false
-	texts, rest := r.texts(maxBytes - size)
-	if rest {
+	room := maxBytes - size
+	texts, rest := r.texts(&room)
+	outputs, left := r.outputs(&room)
+	if rest || left {
 		state = more
 	}
-	return append(out, texts...), state, nil
+	return append(append(out, texts...), outputs...), state, nil
 }
 
 func (r *Reader) fact(e *entry) Message {
@@ -416,6 +420,6 @@ func (r *Reader) resync(ctx context.Context) ([]Message, error) {
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeInternal, "a snapshot can't be encoded").Wrap(err)
 	}
-	r.at, r.told = s.Position, map[belay.StreamID]told{}
+	r.at, r.told, r.shown = s.Position, map[belay.StreamID]told{}, nil
 	return []Message{{Type: TypeResync, Cursor: r.scope.Text(r.hub.st.Runtime(), Cursor{Position: s.Position}), Data: data}}, nil
 }
