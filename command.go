@@ -139,6 +139,8 @@ type (
 		Settings  Settings   `json:"settings"`
 		Thread    ThreadID   `json:"thread,omitempty"` // open this thread too, with a history
 		Begin     *Beginning `json:"begin,omitempty"`  // the history
+
+		Pins []PinContext `json:"pins,omitempty"` // texts that stay in the thread's conversation
 	}
 
 	// SubmitWork makes the session open the thread if it is new, create a task
@@ -273,6 +275,8 @@ type (
 		Workspace string     `json:"workspace"`
 		Begin     *Beginning `json:"begin,omitempty"` // what it has before its first fact
 		Queue     Queueing   `json:"queue,omitzero"`
+
+		Pins []PinContext `json:"pins,omitempty"` // texts that stay in its conversation
 	}
 
 	// ConfigureQueue sets how a thread takes turns while one runs.

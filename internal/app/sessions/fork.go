@@ -57,6 +57,13 @@ func Fork(ctx context.Context, r *app.Call, in *ForkSession) (*SessionForked, er
 	}
 	f.From, f.Turns = *begin.ForkedFrom, turn.Number
 	create := belay.CreateSession{Workspace: s.Workspace, Title: f.Title, Settings: s.Settings, Thread: f.Thread, Begin: &begin}
+	th, err := r.Thread(ctx, past.Thread)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range th.Pins {
+		create.Pins = append(create.Pins, belay.PinContext{Pin: p.ID, Text: p.Text})
+	}
 	res, err := r.Send(ctx, f.Session, f.Session.Stream(), create)
 	if res, err = app.With(res, err, f.Thread, ""); err != nil {
 		return nil, err

@@ -75,11 +75,11 @@ func TestWhatIsNoLabel(t *testing.T) {
 func TestASessionBeginsWithAHistory(t *testing.T) {
 	b := newBench(t)
 	begin := &belay.Beginning{Base: []belay.Ref{rules}, ForkedFrom: &belay.Fork{Session: "sess_0", Thread: "thr_0", Turn: "turn_0"}}
-	facts, sends := b.do(belay.CreateSession{Workspace: "/ws", Thread: "thr_1", Begin: begin})
+	facts, sends := b.do(belay.CreateSession{Workspace: "/ws", Thread: "thr_1", Begin: begin, Pins: []belay.PinContext{{Pin: "p1", Text: "keep it"}}})
 	if len(facts) != 1 || len(sends) != 1 || fmt.Sprint(b.d.s.Threads) != "[thr_1]" {
 		t.Fatalf("facts %v, sends %v, threads %v", facts, sends, b.d.s.Threads)
 	}
-	if open, ok := sends[0].Command.(belay.OpenThread); !ok || sends[0].To != "thread/thr_1" || open.Begin != begin {
+	if open, ok := sends[0].Command.(belay.OpenThread); !ok || sends[0].To != "thread/thr_1" || open.Begin != begin || len(open.Pins) != 1 {
 		t.Errorf("sent %+v", sends[0])
 	}
 	if _, sends := b.do(belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1"}); len(sends) != 1 {

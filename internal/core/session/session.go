@@ -91,7 +91,7 @@ func (d *Decider) create(o belay.Order, c belay.CreateSession) ([]core.Fact, []c
 	facts := []core.Fact{{IDs: ids, Data: event.SessionCreated{Workspace: c.Workspace, Title: c.Title, Settings: c.Settings, Thread: c.Thread}}}
 	var sends []core.Send
 	if c.Thread != "" {
-		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin, Queue: c.Settings.Queue}})
+		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: c.Workspace, Begin: c.Begin, Queue: c.Settings.Queue, Pins: c.Pins}})
 	}
 	if c.Settings.Budget != (belay.Amounts{}) {
 		facts = append(facts, core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitSet, Scope: "session", Limit: c.Settings.Budget, By: o.Principal}})

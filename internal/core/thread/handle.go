@@ -91,6 +91,9 @@ func (h *handler) open(c belay.OpenThread) {
 		started.Beginning = *c.Begin
 	}
 	h.record(core.Fact{IDs: h.threadIDs(), Data: started})
+	for _, p := range c.Pins {
+		h.record(core.Fact{IDs: h.threadIDs(), Data: event.ThreadUpdated{Pin: &event.PinChange{ID: p.Pin, Text: p.Text, By: h.order.Principal}}})
+	}
 }
 
 // use records how the session uses the workspace from now on; calls that
