@@ -61,12 +61,12 @@ const (
 
 // Bounds of what callers send, in bytes.
 const (
-	MaxBody    = 2 << 20 // of a command's body, unless its row says more
-	MaxMessage = 1 << 20 // of what a turn is given
-	MaxReason  = 2 << 10
-	MaxSaid    = 4 << 10 // of an answer
-	MaxTitle   = 200
-	MaxInput   = 8 << 10 // of what a program is given at once
+	MaxBody   = 2 << 20  // of a command's body, unless its row says more
+	MaxText   = 64 << 20 // of what a turn is given: a text, standard input, an attached text
+	MaxReason = 2 << 10
+	MaxSaid   = 4 << 10 // of an answer
+	MaxTitle  = 200
+	MaxInput  = 8 << 10 // of what a program is given at once
 )
 
 // BodyLimit bounds the command's body, in bytes.

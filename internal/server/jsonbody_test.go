@@ -117,8 +117,8 @@ func TestABodyIsBounded(t *testing.T) {
 		code                belay.Code
 		field               string
 	}{
-		{"a body that is too large", "submit_turn", `{"text":"` + strings.Repeat("x", app.MaxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
-		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", app.MaxMessage+1) + `"}`, 413, belay.CodeTooLarge, "text"},
+		{"a body that is too large", "pin_context", `{"text":"` + strings.Repeat("x", app.MaxBody) + `"}`, 413, belay.CodeTooLarge, "body"},
+		{"a text that is too long", "submit_turn", `{"text":"` + strings.Repeat("x", app.MaxText+1) + `"}`, 413, belay.CodeTooLarge, "text"},
 		{"an object that is cut", "submit_turn", `{`, 400, belay.CodeBadCommand, "body"},
 		{"settings that are cut", "submit_turn", `{"settings":{"mode":"plan",}}`, 400, belay.CodeBadCommand, "settings"},
 		{"a NUL character", "submit_turn", `{"text":"a\u0000b"}`, 400, belay.CodeBadCommand, "text"},

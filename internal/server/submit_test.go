@@ -51,3 +51,17 @@ func TestASessionThatExistsTakesATitleAndKeepsItsFolder(t *testing.T) {
 		t.Errorf("of what was refused there is something: %d %s", a.status, a.body)
 	}
 }
+
+// A text that is much longer than a model reads is taken whole: it is kept, and the
+// model is given an excerpt of it, as of one that is given at a terminal.
+func TestALongTextIsTaken(t *testing.T) {
+	r := newRig(t, once)
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	long := `What is the rule for otters?\n` + strings.Repeat(`\"a line of many\n`, 200_000)
+	told := r.command("submit_turn", owner, `{"sessionId":"s1","text":"`+long+`"}`).told(t)
+	r.until(owner, told.Run, "ended")
+	a := r.do("GET", "/v1/threads/"+string(told.Thread)+"/context?step=1&messages=true", owner, "")
+	if a.status != http.StatusOK || len(a.body) > 100_000 || !strings.Contains(string(a.body), "This is too long to be shown: 3200029 bytes, 200001 lines") {
+		t.Errorf("%d, %d bytes: %.2000s", a.status, len(a.body), a.body)
+	}
+}

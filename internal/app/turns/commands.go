@@ -8,8 +8,10 @@ import (
 
 // Commands are the rows of this feature.
 func Commands() []app.Command {
+	submit := app.Define("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn)
+	submit.MaxBody = 2 * app.MaxText // some of it is escaped
 	return []app.Command{
-		app.Define("submit_turn", auth.Work, true, "Give a session, a new one if need be, something to do.", submitTurn),
+		submit,
 		app.Define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", Interrupt),
 		app.Define("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
 		app.Define("update_thread", auth.Work, true, "Change the mode, the model or other settings of a session; a running turn continues under them.", updateThread),

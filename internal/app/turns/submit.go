@@ -34,7 +34,7 @@ var priorities = map[string]int{"low": -1, "": 0, "normal": 0, "high": 1}
 func (in *SubmitTurn) check() error {
 	if err := cmp.Or(
 		input.ID("sessionId", string(in.Session)), input.ID("threadId", string(in.Thread)), input.ID("turnId", string(in.Turn)), input.ID("taskId", string(in.Task)),
-		input.Text("text", in.Text, app.MaxMessage), input.Text("title", in.Title, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10),
+		input.Text("text", in.Text, app.MaxText), input.Text("title", in.Title, app.MaxTitle), input.Text("workspace", in.Workspace, 4<<10),
 	); err != nil {
 		return err
 	}

@@ -23,7 +23,6 @@ import (
 
 // Bounds of what may be given at once.
 const (
-	MaxText     = 64 << 20 // bytes of a text, of standard input, of an attached text
 	maxAttached = 16       // attachments
 	maxDocument = 20 << 20 // bytes of a PDF
 )
@@ -195,7 +194,7 @@ func readAttached(name string, open func() (*os.File, error)) (app.Attachment, e
 		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", files.Reason(err))
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, MaxText+1))
+	b, err := io.ReadAll(io.LimitReader(f, app.MaxText+1))
 	if err != nil {
 		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", files.Reason(err))
 	}
@@ -215,8 +214,8 @@ func readAttached(name string, open func() (*os.File, error)) (app.Attachment, e
 		return app.Attachment{Name: name, Media: "image/" + format, Content: b}, nil
 	case !errors.Is(err, image.ErrFormat):
 		return bad(belay.CodeUsage, "attach an image that is whole", "the image can't be read: %s", err)
-	case len(b) > MaxText:
-		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d MiB", MaxText>>20)
+	case len(b) > app.MaxText:
+		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d MiB", app.MaxText>>20)
 	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
 		return bad(belay.CodeUsage, "attach UTF-8 text, PNG, JPEG or PDF; name other files without @", "it is neither text nor an image or document that models take")
 	}
@@ -229,12 +228,12 @@ func readTask(e *term.Env, implied bool) (string, error) {
 	if e.In == nil || implied && e.IsTerminal(e.In) {
 		return "", belay.Errorf(belay.CodeUsage, "there is nothing to do: no text was given").WithHint(hint)
 	}
-	b, err := io.ReadAll(io.LimitReader(e.In, MaxText+1))
+	b, err := io.ReadAll(io.LimitReader(e.In, app.MaxText+1))
 	switch {
 	case err != nil:
 		return "", belay.Errorf(belay.CodeUsage, "it can't be read: %s", files.Reason(err)).At("standard input").WithHint(hint)
-	case len(b) > MaxText:
-		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", MaxText>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
+	case len(b) > app.MaxText:
+		return "", belay.Errorf(belay.CodeTooLarge, "it is larger than %d MiB", app.MaxText>>20).At("standard input").WithHint("put it into a file of the workspace and name the file")
 	case !utf8.Valid(b):
 		return "", belay.Errorf(belay.CodeUsage, "it is not UTF-8 text").At("standard input").WithHint("put it into a file of the workspace and name the file")
 	case strings.ContainsRune(string(b), 0):

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/template"
@@ -142,7 +143,7 @@ func fill(a *command.Program, c Filled, ws string) (string, *belay.TemplateRef, 
 			return "", nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
 		}
 		if file, ok := strings.CutPrefix(value, "@"); ok {
-			b, err := files.ReadUpTo(a.Environment().Abs(file), MaxText)
+			b, err := files.ReadUpTo(a.Environment().Abs(file), app.MaxText)
 			if err != nil {
 				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, files.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
 			}
