@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/config"
@@ -26,6 +27,9 @@ const (
 // its name, its text and its schema as a model is sent them.
 // Guarantee: T30.
 func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
+	if strings.Contains(host.SystemPrompt(belay.CompletionConversational), tool.CompleteName) {
+		t.Error("a conversation's instructions name a tool that it hasn't")
+	}
 	all, err := builtin.Tools(config.Env{}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -35,7 +39,8 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 		t.Fatal(err)
 	}
 	web := 0
-	total := len(host.SystemPrompt)
+	total := len(host.SystemPrompt(belay.CompletionRequired))
+	talks := len(host.SystemPrompt(belay.CompletionConversational))
 	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", total)
 	for _, s := range set.Specs() {
 		var sent strings.Builder
@@ -60,7 +65,13 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 		} else {
 			total += sent.Len()
 		}
+		if s.Handled == tool.HandledComplete {
+			talks -= sent.Len()
+		}
 		rows += fmt.Sprintf("%-18s %5d bytes\n", s.Name, sent.Len())
+	}
+	if talks > len(host.SystemPrompt(belay.CompletionRequired)) {
+		t.Errorf("a conversation's instructions are %d bytes more than the tool that it hasn't", talks)
 	}
 	if total > fixedPrompt {
 		t.Errorf("%d bytes are sent with every request; %d are allowed\n%s", total, fixedPrompt, rows)

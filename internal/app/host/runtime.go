@@ -22,10 +22,31 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// SystemPrompt is what every turn begins with.
-//
-//go:embed system.md
-var SystemPrompt string
+// What every turn begins with, by how it is completed.
+var (
+	//go:embed required.md
+	required string
+	//go:embed conversational.md
+	conversational string
+)
+
+// SystemPrompt is what every turn begins with that is completed so.
+func SystemPrompt(c belay.Completion) string {
+	if c == belay.CompletionConversational {
+		return conversational
+	}
+	return required
+}
+
+// offered are the tools that a turn has under some settings. One that a model's answer
+// ends has none to end it.
+func offered(p *app.Place, s belay.Settings) []belay.ToolSpec {
+	tools := p.Tools.Choose(s.Tools)
+	if s.Completion == belay.CompletionConversational && s.Provider != config.Direct {
+		tools = slices.DeleteFunc(tools, func(t belay.ToolSpec) bool { return t.Handled == tool.HandledComplete })
+	}
+	return tools
+}
 
 // Open opens the store; make reports whether it may be made. One that need not be made
 // is opened to be read where it can't be written: each write is refused then.
@@ -156,7 +177,7 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 	if err := under.Permit(c.Settings, ""); err != nil {
 		return app.Draft{}, err
 	}
-	rules := &thread.Rules{Settings: c.Settings, Tools: p.Tools.Choose(c.Tools), System: SystemPrompt, Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
+	rules := &thread.Rules{Settings: c.Settings, Tools: offered(p, c.Settings), System: SystemPrompt(c.Completion), Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
 		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings),
 		Environment: c.Provider != config.Direct, Cwd: p.Cwd()}
 	rules.Profile.Priced = limitsMoney(c)

@@ -181,7 +181,7 @@ func (w *Workspaces) Tools(ctx context.Context, ws string, s belay.Settings) ([]
 	if err != nil {
 		return nil, err
 	}
-	return p.Tools.Choose(s.Tools), nil
+	return offered(p, s), nil
 }
 
 // Ground is what calls in a workspace are judged on now.

@@ -31,6 +31,8 @@ func finish(d *decision) bool {
 		d.endFinal()
 	case st.Kind == KindGrace && st.Misfit != "":
 		d.endSilent("the model's answer doesn't fit the schema of the output, also after a nudge and a grace step: " + st.Misfit)
+	case st.Kind == KindGrace && d.rules.completionTool() == "":
+		d.endSilent("the model's answer was cut off, also after a nudge and a grace step")
 	case st.Kind == KindGrace:
 		d.endSilent("the model stopped without a valid call of " + d.rules.completionTool() + ", also after a nudge and a grace step")
 	case t.GaveUp:

@@ -117,9 +117,16 @@ func (d *decision) limitNote() string {
 	default:
 		why = "Stop: " + usedUp(cmp.Or(d.Turn.Low, d.short)) + "."
 	}
+	if d.rules.completionTool() == "" {
+		return why + " This is your last step: answer now, and say what is done and what is not. Any call is refused."
+	}
 	return why + " This is your last step: call " + d.rules.completionTool() + " now and say what is done and what is not. Any other call is refused."
 }
 
-func refusedFinal(name string) event.Problem {
-	return event.Problem{Class: "skipped", Code: "LAST_STEP", Message: "this step only takes the completion tool; " + name + " was not run"}
+func (d *decision) refusedFinal(name string) *event.Problem {
+	takes := "takes no calls"
+	if d.rules.completionTool() != "" {
+		takes = "only takes the completion tool"
+	}
+	return &event.Problem{Class: "skipped", Code: "LAST_STEP", Message: "this step " + takes + "; " + name + " was not run"}
 }

@@ -133,8 +133,7 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	case spec.Handled == "complete" && len(st.Calls) > 1:
 		return &event.Problem{Class: "bad_arguments", Code: codeNotAlone, Message: c.Name + " must be the only call of an answer", Hint: "look at the results of the other calls first, then call it alone"}
 	case last && spec.Handled != "complete":
-		p := refusedFinal(c.Name)
-		return &p
+		return d.refusedFinal(c.Name)
 	case d.Turn.Limits.Calls > 0 && d.Turn.Calls+d.Turn.before(c) >= d.Turn.Limits.Calls && spec.Handled != "complete":
 		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", d.Turn.Limits.Calls)}
 	}

@@ -114,17 +114,30 @@ func (d *decision) note(kind string) string {
 	tool := d.rules.completionTool()
 	switch kind {
 	case KindNudge:
-		if d.Turn.Step != nil && d.Turn.Step.Stop == stopLength {
-			return "Your answer was cut off because it was too long. Go on from where it stopped."
-		}
-		if d.Turn.Step != nil && d.Turn.Step.Misfit != "" {
-			return "Your answer must be one value of JSON that fits the schema you were given, and nothing else. What is wrong: " + d.Turn.Step.Misfit
+		if note := d.stoppedShort(); note != "" {
+			return note
 		}
 		return "You stopped without calling " + tool + ". If the task is done, call " + tool + " with a summary. If it is not, go on."
 	case KindGrace:
+		if tool == "" {
+			return d.stoppedShort() + " This is your last step: any call is refused."
+		}
 		return "You stopped again without calling " + tool + ". This is your last step: call " + tool + " now. Any other call is refused."
 	case KindFinal:
 		return d.limitNote()
+	}
+	return ""
+}
+
+// stoppedShort tells the model why its answer isn't the end; empty: there is no such
+// reason.
+func (d *decision) stoppedShort() string {
+	st := d.Turn.Step
+	switch {
+	case st != nil && st.Stop == stopLength:
+		return "Your answer was cut off because it was too long. Go on from where it stopped."
+	case st != nil && st.Misfit != "":
+		return "Your answer must be one value of JSON that fits the schema you were given, and nothing else. What is wrong: " + st.Misfit
 	}
 	return ""
 }

@@ -275,6 +275,8 @@ func (w *world) setRule(kv string) {
 		w.rules.Output = json.RawMessage(v)
 	case "completion":
 		s.Completion = belay.Completion(v)
+	case "without":
+		w.rules.Tools = slices.DeleteFunc(slices.Clone(w.rules.Tools), func(t belay.ToolSpec) bool { return t.Name == v })
 	case "allow":
 		w.rules.Grants = append(w.rules.Grants, policy.Grant{Tool: v, Tier: policy.TierUser, Kind: "rule", By: "user:ann"})
 	case "strange":
