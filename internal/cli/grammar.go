@@ -107,6 +107,7 @@ type sessionsCmd struct {
 	Resume    work.ResumeCmd        `cmd:"" use:"resume_thread,retry_task" help:"Go on with a session: its unfinished turn, or another attempt."`
 	Artifacts sessions.ArtifactsCmd `cmd:"" use:"artifact_checkpoint_summary" help:"List what a session published, or print one of them."`
 	Interrupt sessions.InterruptCmd `cmd:"" use:"interrupt_turn" help:"End the running turn; its partial text is kept."`
+	Set       sessions.SetCmd       `cmd:"" use:"update_thread" help:"Change the mode, the model or the effort of a session, also while it runs."`
 	Rename    sessions.RenameCmd    `cmd:"" use:"label_session" help:"Give a session another title."`
 	Tag       sessions.TagCmd       `cmd:"" use:"label_session" help:"Put tags on a session."`
 	Untag     sessions.UntagCmd     `cmd:"" use:"label_session" help:"Take tags off a session."`

@@ -14,7 +14,7 @@ func Commands() []app.Command {
 		submit,
 		app.Define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", Interrupt),
 		app.Define("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
-		app.Define("update_thread", auth.Work, true, "Change the mode, the model or other settings of a session; a running turn continues under them.", updateThread),
+		app.Define("update_thread", auth.Work, true, "Change the mode, the model or other settings of a session; a running turn continues under them.", Update),
 		app.Define("cancel_task", auth.Work, true, "Record the wish to stop a task and interrupt its thread.", cancelTask),
 		app.Define("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", retryTask),
 		app.Define("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", Remove),

@@ -97,9 +97,9 @@ type UpdateThread struct {
 	Settings app.SettingsInput `json:"settings" jsonschema:"what changes: the mode, the model, the effort; what is left out stays"`
 }
 
-// updateThread changes the settings of a session. Its running turn continues under them
+// Update changes the settings of a session. Its running turn continues under them
 // from the next call that is judged and the next request to the model.
-func updateThread(ctx context.Context, r *app.Call, in *UpdateThread) (*app.Result, error) {
+func Update(ctx context.Context, r *app.Call, in *UpdateThread) (*app.Result, error) {
 	th, err := steered(ctx, r, in.Session, in.Thread, "", "")
 	if err != nil {
 		return nil, err

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 
@@ -135,7 +136,7 @@ func Flagged(err error) error {
 	f, isField := errors.AsType[*input.FieldError](err)
 	e, ok := errors.AsType[*belay.Error](err)
 	if isField && ok && e.Where == "" {
-		return e.At("--" + f.Field)
+		return e.At("--" + strings.TrimPrefix(f.Field, "settings."))
 	}
 	return err
 }
