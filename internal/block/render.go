@@ -8,6 +8,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/block/markdown"
 )
 
 // Options say for whom blocks are rendered.
@@ -107,7 +108,7 @@ func (o Options) wrap(head, rest, text string) []string {
 // markdown renders a part of an answer. Behind one that others follow there is an empty
 // line.
 func (o Options) markdown(text string) []string {
-	out := o.wrap("", "", strings.TrimRight(Text(text), "\n"))
+	out := markdown.Render(text, markdown.Options{Width: o.Width, Colour: o.Colour, UTF8: o.UTF8, Records: o.ScreenReader})
 	if body := strings.TrimRight(text, " \t"); strings.HasSuffix(body, "\n\n") {
 		out = append(out, "")
 	}
