@@ -122,7 +122,7 @@ var table = []Type{
 	of[ToolCatalogResolved]("tool.catalog.resolved", "the inventory of a turn is fixed", stable),
 	of[ToolStarted]("tool.started", "a call is about to run", stable),
 	of[ToolArgs]("tool.args", "a call runs with other arguments", stable),
-	of[ToolProgress]("tool.progress", "interim output of a running call", checkpoint),
+	of[ToolProgress]("tool.progress", "how far a running call is", stable, checkpoint),
 	of[ToolResult]("tool.result", "a call ended well", stable),
 	of[ToolFailed]("tool.failed", "a call ended in any other way", stable),
 	of[ActionRequired]("action.required", "a person's decision is needed", stable),

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"time"
 
@@ -91,12 +92,27 @@ type ToolArgs struct {
 	Stands *belay.ApprovalContext `json:"stands,omitempty"` // context the answer is bound to
 }
 
-// ToolProgress is a checkpoint of what a running call tells about itself.
+// ToolProgress is how far a running call is, as it tells itself: the newest counts.
+// Written at most every 2 seconds, and not of a call that is over sooner.
 type ToolProgress struct {
 	fact
 	Attempt int    `json:"attempt"`
-	Offset  int64  `json:"offset,omitempty"` // bytes of the text before this
-	Text    string `json:"text,omitempty"`
-	Done    int64  `json:"done,omitempty"`
-	Total   int64  `json:"total,omitempty"`
+	Text    string `json:"text,omitempty"`  // what it does now
+	Done    int64  `json:"done,omitempty"`  // of total, in a unit of the tool's own
+	Total   int64  `json:"total,omitempty"` // 0: not known
+}
+
+// String is the progress in words, such as "3 of 10: copying".
+func (p ToolProgress) String() string {
+	count := ""
+	switch {
+	case p.Total > 0:
+		count = fmt.Sprintf("%d of %d", p.Done, p.Total)
+	case p.Done > 0:
+		count = strconv.FormatInt(p.Done, 10)
+	}
+	if count != "" && p.Text != "" {
+		count += ": "
+	}
+	return count + p.Text
 }

@@ -74,6 +74,7 @@ type Call struct {
 	Again   time.Time     // when it is tried again
 	Began   time.Time     // it started to run; zero: not yet
 	Took    time.Duration
+	Told    string     // how far it is, as it tells itself
 	Lines   int64      // that its program printed
 	Tail    []string   // the last of them
 	Output  int        // its number among the outputs of this session, from 1; 0: it has none

@@ -79,6 +79,8 @@ func (f *Fold) call(ev event.Envelope) {
 	case event.ToolStarted:
 		c := f.of(ev, p.Name).Call
 		c.State, c.Began, c.Again, c.Problem = Running, ev.Time, time.Time{}, event.Problem{}
+	case event.ToolProgress:
+		f.of(ev, "").Call.Told = Line(p.String())
 	case event.ProcessStarted:
 		f.of(ev, "").Call.Program = true
 	case event.ProcessOutput:

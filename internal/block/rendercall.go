@@ -61,6 +61,9 @@ func (c *Call) details(o Options) []string {
 	if c.State == Running && !c.Began.IsZero() && !o.Now.IsZero() {
 		out = append(out, Ago(o.Now.Sub(c.Began)))
 	}
+	if c.State == Running && c.Told != "" {
+		out = append(out, c.Told)
+	}
 	if c.Took > 0 {
 		out = append(out, Millis(c.Took.Milliseconds()))
 	}

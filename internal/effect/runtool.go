@@ -22,7 +22,9 @@ import (
 func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTool) []core.Fact {
 	begun := v.e.c.Now()
 	s := &sink{v: v, run: run, ids: eff.IDs, attempt: eff.Attempt}
+	s.told.at = time.Now()
 	r, spec, err := v.execute(ctx, s, eff)
+	told := s.told.end()
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
 	// What is known must be kept also when the call was cancelled.
 	keep := context.WithoutCancel(ctx)
@@ -42,6 +44,9 @@ func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTo
 		return nil
 	}
 	p.Millis = ms
+	if p.Output.Text == "" {
+		p.Output, _ = v.e.content(keep, told, "text/plain") // it is short: can't fail
+	}
 	return s.ended(taken, p)
 }
 
@@ -199,6 +204,7 @@ type sink struct {
 	attempt int
 	procs   int
 	cut     secret.Taken // of parts of contents
+	told    progress
 }
 
 var _ tool.Sink = (*sink)(nil)
@@ -308,6 +314,6 @@ func (o *output) Commit() (belay.Ref, error) {
 	return ref, err
 }
 
-func (s *sink) Progress(offset int64, text string) {
+func (s *sink) Print(offset int64, text string) {
 	s.v.e.c.Live(event.Delta{Stream: s.v.stream, IDs: s.ids, Kind: "progress", Attempt: s.attempt, Offset: offset, Text: text})
 }

@@ -47,6 +47,12 @@ type Call struct {
 	Sink    Sink
 }
 
+// Progress is how far a call is.
+type Progress struct {
+	Done, Total int64  // of one unit; a total of 0 isn't known
+	Text        string // what it does now
+}
+
 // Reading answers questions about texts that a conversation has in part only. What
 // the thread may not know it doesn't have.
 type Reading interface {
@@ -108,9 +114,13 @@ type Sink interface {
 	// Part reads up to n bytes of kept content from an offset on; fewer at its
 	// end. An error when it isn't there: expiry is recorded in facts.
 	Part(d belay.Digest, offset, n int64) ([]byte, error)
-	// Progress shows text to whoever watches; it is not recorded. The offset is its
+	// Print shows a piece of output to followers; it is not recorded. The offset is its
 	// place in all that the call prints, in bytes: pieces may be left out.
-	Progress(offset int64, text string)
+	Print(offset int64, text string)
+	// Progress tells how far the call is. The newest one counts: it is recorded at
+	// most every two seconds, and is the output of a call that ends without one because
+	// its time is up, it is cancelled or lost.
+	Progress(p Progress)
 }
 
 // ErrHoldsSecret means that content wasn't kept because a registered secret is in it.

@@ -93,7 +93,7 @@ func (t *command) program(ctx context.Context, c tool.Call, argv manifest.Templa
 	if err != nil {
 		return p, err
 	}
-	p = exec.Program{Limit: t.c.Timeout, Output: t.c.Output, Hint: "ask for less at once; its manifest sets the time it may take"}
+	p = exec.Program{Limit: t.c.Timeout, Output: t.c.Output, Tells: "belay:progress", Hint: "ask for less at once; its manifest sets the time it may take"}
 	if p.Argv, err = argv.Expand(v, t.c.Dash); err != nil {
 		return p, err
 	}

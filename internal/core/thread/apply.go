@@ -166,6 +166,10 @@ func (s *State) applyTurn(e event.Envelope) {
 		if c := t.call(e.IDs.Call); c != nil {
 			c.started(p)
 		}
+	case event.ToolProgress:
+		if c := t.call(e.IDs.Call); c != nil {
+			c.Told = event.CutText(p.String(), maxSaid)
+		}
 	case event.SandboxViolation:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.violated(p)

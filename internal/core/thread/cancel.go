@@ -56,8 +56,9 @@ func (d *decision) settleAll(code, why string) bool {
 	return quiet
 }
 
+// failed ends a call. What it told last of an attempt whose end isn't known is its output.
 func (s *State) failed(c *Call, p event.Problem) core.Fact {
-	return core.Fact{IDs: s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: p, Final: true}}
+	return core.Fact{IDs: s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: p, Output: belay.Content{Text: c.Told}, Final: true}}
 }
 
 // fail ends the turn in any other way than well.

@@ -212,6 +212,15 @@ func (w *world) stopped(f []string) {
 		Problem: event.Problem{Class: "denied", Code: CodeViolation, Message: "its boundary stopped it", Hint: "stay inside"}}}), nil)
 }
 
+// told is what the n-th call tells of itself: "N DONE TOTAL TEXT".
+func (w *world) told(f []string) {
+	n, _ := strconv.Atoi(f[0])
+	c := w.d.s.Turn.Step.Calls[n-1]
+	done, _ := strconv.ParseInt(f[1], 10, 64)
+	total, _ := strconv.ParseInt(f[2], 10, 64)
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: event.ToolProgress{Attempt: c.Attempt, Done: done, Total: total, Text: f[3]}}}, nil)
+}
+
 // another ends an attempt of the n-th call because it would be another call than
 // was allowed: "N CODE".
 func (w *world) another(f []string) {

@@ -285,6 +285,7 @@ type attempt struct {
 	Changes bool             `json:"changes,omitempty"` // it can change things
 	Polls   bool             `json:"polls,omitempty"`   // repeating it is its purpose
 	Taint   []string         `json:"taint,omitempty"`   // what its result brings into the conversation
+	Told    string           `json:"told,omitempty"`    // how far it said last that it is
 }
 
 // violation is what a boundary stopped of a call.

@@ -28,6 +28,9 @@ func (j *job) end(ref *belay.Ref, v *event.SandboxViolation) event.Payload {
 
 // ended records how a process ended and is what the model reads of it.
 func (j *job) ended() (tool.Result, error) {
+	if j.lines != nil {
+		j.lines.flush()
+	}
 	ref, text, saveErr := j.out.finish()
 	end := j.proc.Exit()
 	if end.OutputErr != nil {

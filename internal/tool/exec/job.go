@@ -21,6 +21,7 @@ type job struct {
 	p      Program
 	proc   *process.Process
 	out    *output
+	lines  *toldLines     // in front of it; nil: the program tells nothing
 	pieces *chunkedOutput // nil: it ends with its call
 	began  time.Time
 	full   <-chan struct{}              // it printed more than it may

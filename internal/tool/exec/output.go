@@ -166,7 +166,7 @@ func (o *output) progress(p []byte) {
 	whole := process.WholeRunes(o.rest)
 	if whole > 0 {
 		text := display(o.rest[:whole])
-		o.sink.Progress(o.came, text)
+		o.sink.Print(o.came, text)
 		o.came += int64(len(text))
 	}
 	o.rest = append(o.rest[:0], o.rest[whole:]...)

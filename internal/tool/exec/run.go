@@ -31,6 +31,10 @@ type Program struct {
 	Most   int64         // bytes it may print; 0 is MaxOutput
 	Hint   string        // what to do when it didn't end in time
 
+	// Tells is how a line begins by which it tells how far it is: PREFIX DONE TOTAL TEXT.
+	// Such a line is no output. Empty: it has none.
+	Tells string
+
 	// Yield lets it go on after the call when it hasn't ended by then; 0 is
 	// never. Such a program has an input that can be written to.
 	Yield time.Duration
@@ -96,6 +100,10 @@ func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 		}
 	}
 	cmd.Output = j.out
+	if p.Tells != "" {
+		lines := &toldLines{to: j.out, sink: c.Sink, prefix: p.Tells}
+		j.lines, cmd.Output = lines, lines
+	}
 	if c.Box != nil {
 		cmd.Box = c.Box
 	}

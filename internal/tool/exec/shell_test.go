@@ -338,7 +338,8 @@ type counting struct {
 }
 
 func (c *counting) Output(string) (tool.OutputWriter, error) { return c, nil }
-func (c *counting) Progress(int64, string)                   {}
+func (c *counting) Print(int64, string)                      {}
+func (c *counting) Progress(tool.Progress)                   {}
 func (c *counting) Commit() (belay.Ref, error)               { return belay.Ref{Size: c.n}, nil }
 func (c *counting) Close() error                             { return nil }
 

@@ -30,6 +30,7 @@ type Sink struct {
 
 	mu       sync.Mutex
 	facts    []event.Payload
+	told     []tool.Progress
 	kept     map[belay.Digest][]byte
 	progress strings.Builder
 	open     int
@@ -127,8 +128,22 @@ func (s *Sink) Forget() {
 	s.kept = nil
 }
 
-// Progress records text that is shown.
-func (s *Sink) Progress(_ int64, text string) {
+// Progress records how far a call is.
+func (s *Sink) Progress(p tool.Progress) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.told = append(s.told, p)
+}
+
+// Told is the progress so far, in order.
+func (s *Sink) Told() []tool.Progress {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.told)
+}
+
+// Print records text that is shown.
+func (s *Sink) Print(_ int64, text string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.progress.WriteString(text)

@@ -60,7 +60,7 @@ func (f *fetcher) run(ctx context.Context, c tool.Call, in fetchArgs) (r tool.Re
 	if p == nil {
 		ctx, cancel := context.WithTimeoutCause(ctx, maxTime, errTime)
 		defer cancel()
-		if p, err = f.load(ctx, string(c.Session), u, in.Format); err != nil {
+		if p, err = f.load(ctx, string(c.Session), u, in.Format, c.Sink.Progress); err != nil {
 			return r, err
 		}
 		f.kept.put(key, p)
@@ -69,11 +69,11 @@ func (f *fetcher) run(ctx context.Context, c tool.Call, in fetchArgs) (r tool.Re
 }
 
 // load gets a page that isn't kept.
-func (f *fetcher) load(ctx context.Context, session string, u *url.URL, format string) (*page, error) {
+func (f *fetcher) load(ctx context.Context, session string, u *url.URL, format string, told func(tool.Progress)) (*page, error) {
 	if err := f.obeyed(ctx, session, u); err != nil {
 		return nil, err
 	}
-	a, err := get(ctx, &f.c, f.client, u, maxBody)
+	a, err := get(ctx, &f.c, f.client, u, maxBody, told)
 	if err != nil {
 		return nil, err
 	}
@@ -119,7 +119,7 @@ func (f *fetcher) obeyed(ctx context.Context, session string, u *url.URL) error 
 	key := session + "\x00robots\x00" + at.String()
 	p := f.kept.get(key)
 	if p == nil {
-		a, err := get(ctx, &f.c, f.client, at, maxRobots)
+		a, err := get(ctx, &f.c, f.client, at, maxRobots, func(tool.Progress) {})
 		if e, ok := errors.AsType[*tool.Error](err); ok && e.Code == CodeTooLarge {
 			a, err = &answer{url: at, status: http.StatusInternalServerError}, nil
 		}

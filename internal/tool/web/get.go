@@ -27,9 +27,9 @@ type answer struct {
 }
 
 // get asks for a page and follows redirects on its host. most bounds the body.
-func get(ctx context.Context, c *Config, client http.RoundTripper, u *url.URL, most int64) (*answer, error) {
+func get(ctx context.Context, c *Config, client http.RoundTripper, u *url.URL, most int64, told func(tool.Progress)) (*answer, error) {
 	for range maxRedirects + 1 {
-		a, next, err := ask(ctx, client, u, most)
+		a, next, err := ask(ctx, client, u, most, told)
 		if err != nil || next == "" {
 			return a, err
 		}
@@ -49,7 +49,7 @@ func get(ctx context.Context, c *Config, client http.RoundTripper, u *url.URL, m
 }
 
 // ask makes one request. next is where a redirect leads; empty: it is none.
-func ask(ctx context.Context, client http.RoundTripper, u *url.URL, most int64) (a *answer, next string, err error) {
+func ask(ctx context.Context, client http.RoundTripper, u *url.URL, most int64, told func(tool.Progress)) (a *answer, next string, err error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), http.NoBody)
 	if err != nil {
 		return nil, "", tool.Failf(tool.BadArguments, CodeBadURL, "this is no URL that can be asked for")
@@ -70,7 +70,8 @@ func ask(ctx context.Context, client http.RoundTripper, u *url.URL, most int64) 
 	if e := resp.Header.Get("Content-Encoding"); e != "" && !strings.EqualFold(e, "identity") {
 		return nil, "", tool.Failf(tool.NotFound, CodeBroken, "%s packs the page in a way that wasn't asked for", plainHost(u))
 	}
-	body, err := io.ReadAll(io.LimitReader(resp.Body, most+1))
+	loaded := &loading{Reader: io.LimitReader(resp.Body, most+1), told: told, p: tool.Progress{Total: max(0, resp.ContentLength), Text: "bytes of " + plainHost(u)}}
+	body, err := io.ReadAll(loaded)
 	switch {
 	case err != nil:
 		return nil, "", problem(ctx, plainHost(u), err)
@@ -78,6 +79,21 @@ func ask(ctx context.Context, client http.RoundTripper, u *url.URL, most int64) 
 		return nil, "", tool.Failf(tool.NotFound, CodeTooLarge, "the page of %s has more than %d MiB", plainHost(u), most>>20).WithHint("look for a smaller one, or for a part of it")
 	}
 	return &answer{url: u, status: resp.StatusCode, media: resp.Header.Get("Content-Type"), body: body}, "", nil
+}
+
+// loading tells how much of a body has come.
+type loading struct {
+	io.Reader
+	told func(tool.Progress)
+	p    tool.Progress
+}
+
+func (l *loading) Read(b []byte) (int, error) {
+	n, err := l.Reader.Read(b)
+	if l.p.Done += int64(n); n > 0 {
+		l.told(l.p)
+	}
+	return n, err
 }
 
 // problem is why a host gave no answer. It has no address in it: one can hold what

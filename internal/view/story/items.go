@@ -234,7 +234,7 @@ func (f *Items) call(e event.Envelope) {
 	case event.ToolStarted:
 		it.Name, it.Status = p.Name, "running"
 	case event.ToolProgress:
-		it.Text = p.Text
+		it.Text = p.String()
 	case event.ToolResult:
 		it.Name = p.Name
 		it.say(p.Output)

@@ -277,6 +277,8 @@ func saysTool(p event.Payload) (string, bool) {
 			how = "looks up what the attempt before did"
 		}
 		return join(", ", p.Name, fmt.Sprintf("attempt %d", p.Attempt), p.Effect, when(p.Boundary, "boundary %s"), "arguments "+p.ArgsHash.Short(), how), true
+	case event.ToolProgress:
+		return p.String(), true
 	case event.ToolArgs:
 		return join(", ", p.Name, "changed by "+p.By, "arguments "+p.Before.Short()+" became "+p.ArgsHash.Short(), changedTo(p, 100)), true
 	case event.ToolResult:
