@@ -108,6 +108,7 @@ type Question struct {
 	By       string // who answered: a principal, deadline, turn
 	Scope    string
 	Answer   string
+	Preview  *Preview // what an answer is about, with its version; nil until it is shown
 }
 
 // End is how a turn ended.

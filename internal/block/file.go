@@ -17,7 +17,7 @@ type File struct {
 	Removed int    `json:"removed"`           // lines
 	Unknown string `json:"unknown,omitempty"` // why the lines can't be counted
 
-	Hunks         []Hunk `json:"-"`
+	Hunks         []Hunk `json:"hunks,omitempty"`
 	before, after *belay.Ref
 }
 

@@ -214,7 +214,9 @@ func (f *Fold) ended(ev event.Envelope, e End) {
 		e.Wall = ev.Time.Sub(t.began)
 	}
 	for _, c := range t.files {
-		e.Files = append(e.Files, f.change(c))
+		c = f.change(c)
+		c.Hunks = nil // they were shown with the calls
+		e.Files = append(e.Files, c)
 	}
 	for _, b := range slices.Clone(f.live) {
 		if b.Turn != ev.IDs.Turn {

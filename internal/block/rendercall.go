@@ -163,6 +163,7 @@ const maxHunkLines = 40
 
 // hunks are changed lines, at most so many of them; 0 shows all.
 func (o Options) hunks(hunks []Hunk, most int) []string {
+	width := max(o.Width-6, 0)
 	var out []string
 	shown, all := 0, 0
 	for _, h := range hunks {
@@ -175,7 +176,13 @@ func (o Options) hunks(hunks []Hunk, most int) []string {
 				return append(out, fmt.Sprintf("    %s %s more", o.pick("…", "..."), Plural(all-most, "line")))
 			}
 			colour := map[byte]string{'+': green, '-': red}[l[0]]
-			out = append(out, o.paint(colour, "    "+o.shorten(l[:1]+" "+Line(strings.ReplaceAll(l[1:], "\t", "    ")), max(o.Width-4, 0))))
+			lines := []string{o.shorten(Line(strings.ReplaceAll(l[1:], "\t", "    ")), width)}
+			if most == 0 { // somebody answers for it
+				lines = Options{Width: width}.wrap("", "", exactly(l[1:]))
+			}
+			for i, part := range lines {
+				out = append(out, o.paint(colour, "    "+map[bool]string{true: l[:1], false: " "}[i == 0]+" "+part))
+			}
 		}
 	}
 	return out
@@ -238,6 +245,9 @@ func (o Options) question(q *Question) []string {
 	head := "! "
 	if o.ScreenReader {
 		head = "Question: "
+	}
+	if q.Preview != nil && q.Decision == "" {
+		return q.Preview.Lines(o)
 	}
 	out := o.wrap(o.paint(yellow, head), "  ", Text(q.Prompt))
 	switch {

@@ -33,6 +33,17 @@ func TestOnlyTheSeenVersionIsAnswered(t *testing.T) {
 	if q.Kind != "question" || q.Thread != told.Thread || q.Turn != "t1" || q.Version == "" || q.Until.IsZero() {
 		t.Fatalf("the question is %+v", q)
 	}
+	preview := func(id belay.ActionID) (a answer, p approvals.PreviewShown) {
+		a = r.do("GET", "/v1/actions/"+string(id)+"/preview", owner, "")
+		json.Unmarshal(a.body, &p) //nolint:errcheck // what isn't there is missed below
+		return a, p
+	}
+	if a, p := preview(q.ID); a.status != 200 || p.Version != q.Version || p.Shows != "text" || !strings.Contains(p.Text, "Which colour?") {
+		t.Errorf("its preview: %d %s", a.status, a.body)
+	}
+	if a, _ := preview("act_none"); a.Code != belay.CodeUnknownAction || a.Field != "path id" {
+		t.Errorf("a preview of nothing: %d %s", a.status, a.body)
+	}
 	respond := func(decision, version, message string) answer {
 		return r.command("respond_action", approver, fmt.Sprintf(`{"actionId":%q,"decision":%q,"version":%q,"message":%q}`, q.ID, decision, version, message))
 	}
@@ -48,6 +59,9 @@ func TestOnlyTheSeenVersionIsAnswered(t *testing.T) {
 	respond("answer", q.Version, "red").told(t)
 	if out := r.until(owner, told.Run, "ended"); out.Outcome != belay.Completed {
 		t.Errorf("%+v", out)
+	}
+	if a, _ := preview(q.ID); a.Code != belay.CodeAlreadyAnswered {
+		t.Errorf("a preview of what was answered: %d %s", a.status, a.body)
 	}
 	if a := respond("answer", q.Version, "blue"); a.Code != belay.CodeAlreadyAnswered {
 		t.Errorf("a second answer: %d %s", a.status, a.body)

@@ -26,6 +26,8 @@ func Reads() []app.Read {
 	return []app.Read{
 		app.DefineRead(app.Read{Name: "listActions", Path: "/v1/actions", Tag: "approvals", Doc: "List the questions that wait for a person.",
 			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."}}}, listActions),
+		app.DefineRead(app.Read{Name: "previewAction", Path: "/v1/actions/{id}/preview", Tag: "approvals", Doc: "Show what an approval of a question would do: the change of files as they are now, what a command runs and where, or its text.",
+			ID: "The question."}, previewAction),
 	}
 }
 
