@@ -83,6 +83,9 @@ func perform(ctx context.Context, a *command.Program, args []string) int {
 }
 
 func dispatch(ctx context.Context, a *command.Program, args []string) (int, error) {
+	if len(args) > 0 && args[0] == "--version" {
+		args = append([]string{"version"}, args[1:]...)
+	}
 	args = chatted(a, args)
 	g := new(command.Flags)
 	helped := false

@@ -265,7 +265,7 @@ func TestQuestionsAreAskedOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, asks, "run", "write")
 	x.see(`it wants to run: write .*a\.txt`)
-	x.see(`allow\? \[y\] once, \[s\] for this session, \[n\]o: `)
+	x.see(`allow\? \[y\] once, \[s\] for this session, \[e\]dit, \[n\]o: `)
 	x.press("what\n")
 	x.see(`(?s)allow\?.*allow\?`)
 	x.press("s\n")

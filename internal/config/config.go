@@ -38,6 +38,7 @@ type Input struct {
 	Tools     []belay.ToolSpec
 	Secrets   *secret.Scrubber // gets every key that is read, before it is used
 	Hosts     *Hosts           // the hosts that keys may be sent to besides those of the descriptions
+	Typed     Typed            // a key that counts before those that are kept
 	Now       func() time.Time
 
 	// Trust is what a person trusts. It is asked only where a workspace has files

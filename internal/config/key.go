@@ -12,6 +12,25 @@ import (
 // maxKey bounds a key, in bytes.
 const maxKey = 16 << 10
 
+// Typed is a provider's key as a person typed it.
+type Typed struct{ Provider, Key string }
+
+// SecretOf is the name of the secret that holds a provider's key. A provider that wants
+// none, or has it elsewhere, is an error.
+func (s Service) SecretOf() (string, error) {
+	switch {
+	case s.Key.Kind == "secret":
+		return s.Key.Name, nil
+	case s.Key.Kind != "":
+		return "", belay.Errorf(belay.CodeUsage, "the key of %s is in %s", s.Name, s.Key).At(s.Key.Where).WithHint("key: secret:NAME, then belay login %s", s.Name)
+	case len(s.Keys) == 0 && s.Where == "":
+		return "", belay.Errorf(belay.CodeUsage, "%s wants no key", s.Name).WithHint("belay models test --provider %s --model NAME", s.Name)
+	case len(s.Keys) == 0:
+		return "", belay.Errorf(belay.CodeUsage, "the description of %s names no place for a key", s.Name).At(s.Where).WithHint("key: secret:NAME, then belay login %s", s.Name)
+	}
+	return s.Keys[0], nil
+}
+
 // keyVariable is the variable that holds a provider's key, if one does.
 func (e Env) keyVariable(s Service) (name, value string) {
 	for _, name := range s.Keys {
@@ -22,9 +41,12 @@ func (e Env) keyVariable(s Service) (name, value string) {
 	return "", ""
 }
 
-// keyOf is a provider's key: where its description says, else in the vendor's
+// keyOf is a provider's key: as it was typed, else where its description says, else in the vendor's
 // variables, else a secret that has the name of one of these. Empty is none.
 func (in Input) keyOf(s Service) (string, error) {
+	if in.Typed.Key != "" && in.Typed.Provider == s.Name {
+		return in.Typed.Key, in.hide(s.Name, in.Typed.Key, s.Name)
+	}
 	if s.Key != (manifest.Reference{}) {
 		return in.resolve(s.Key)
 	}

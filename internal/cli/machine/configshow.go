@@ -12,7 +12,12 @@ import (
 
 // ConfigCmd is the command "belay config".
 type ConfigCmd struct {
-	Show configShowCmd `cmd:"" default:"withargs" help:"Print the settings of a new session, and where each comes from."`
+	Show  configShowCmd  `cmd:"" default:"withargs" help:"Print the settings of a new session, and where each comes from."`
+	Get   configGetCmd   `cmd:"" help:"Print the value of a setting."`
+	Set   configSetCmd   `cmd:"" help:"Keep a setting in your configuration file."`
+	Unset configUnsetCmd `cmd:"" help:"Take a setting out of your configuration file."`
+	Path  configPathCmd  `cmd:"" help:"Print the path of your configuration file."`
+	Edit  configEditCmd  `cmd:"" help:"Open your configuration file in $$VISUAL, $$EDITOR or vi. A mistake is refused."`
 }
 
 type configShowCmd struct {
@@ -35,15 +40,11 @@ func (c *configShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 	if err != nil {
 		return 0, err
 	}
-	settings, err := l.Checked()
-	switch belay.CodeOf(err) { // nothing is run: a provider or its key may be missing
-	case belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets:
-		err = nil
-	}
+	rows, err := rows(l)
 	if err != nil {
 		return 0, err
 	}
-	if _, err := term.PrintRows(&a.Env, l.Rows(settings), "", "SETTING\tVALUE\tFROM", func(r config.Row) []any {
+	if _, err := term.PrintRows(&a.Env, rows, "", "SETTING\tVALUE\tFROM", func(r config.Row) []any {
 		return []any{r.Name, term.Line(r.Value), term.Line(cmp.Or(r.From, r.Source))}
 	}); err != nil {
 		return 0, err
@@ -55,4 +56,14 @@ func (c *configShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 	}
 	a.SayIgnored(l.Ignored())
 	return belay.ExitOK, nil
+}
+
+// rows are the settings that count. Nothing is run: a provider or its key may be missing.
+func rows(l *config.Layers) ([]config.Row, error) {
+	settings, err := l.Checked()
+	switch belay.CodeOf(err) {
+	case belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets:
+		err = nil
+	}
+	return l.Rows(settings), err
 }

@@ -106,10 +106,8 @@ func (u *Follower) offer() {
 	switch {
 	case u.ask.seen.Wider:
 		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
-	case len(u.env.editor()) > 0:
-		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
 	default:
-		u.live.ask("allow? [y] once, [s] for this session, [n]o: ")
+		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
 	}
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"golang.org/x/term"
 
@@ -69,3 +70,42 @@ func (e *Env) typeSecret(ctx context.Context, f *os.File, name string) (string, 
 	fmt.Fprintln(e.Err)
 	return "", ErrInterrupted
 }
+
+// ReadLine asks for a line at the terminal. It reads no more than that line, so what is
+// typed after it is there for who reads next.
+func (e *Env) ReadLine(ctx context.Context, question string) (string, error) {
+	fmt.Fprint(e.Err, question)
+	type typed struct {
+		text string
+		err  error
+	}
+	got := make(chan typed, 1)
+	go func() { // a read from a terminal can't be taken back: it ends with the process
+		var line []byte
+		one := make([]byte, 1)
+		for {
+			n, err := e.In.Read(one)
+			if n > 0 && one[0] != '\n' {
+				line = append(line, one[0])
+			}
+			if err != nil || n > 0 && one[0] == '\n' || len(line) > maxLine {
+				got <- typed{strings.TrimSpace(string(line)), err}
+				return
+			}
+		}
+	}()
+	select {
+	case t := <-got:
+		if t.err != nil && t.text == "" {
+			return "", ErrInterrupted
+		}
+		return t.text, nil
+	case <-e.Signals:
+	case <-ctx.Done():
+	}
+	fmt.Fprintln(e.Err)
+	return "", ErrInterrupted
+}
+
+// maxLine bounds a line that is typed, in bytes.
+const maxLine = 1000

@@ -9,6 +9,7 @@ import (
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
@@ -67,7 +68,7 @@ const redactName = "redact"
 func ReadConfig(name string, data []byte, k Known) (File, error) {
 	t := strictyaml.Text{Name: name, Noun: "configuration", Code: belay.CodeBadConfig, Hint: configReference}
 	var f File
-	if strings.TrimSpace(string(data)) == "" {
+	if blank(data) {
 		return f, nil
 	}
 	root, err := t.Document(data)
@@ -103,7 +104,7 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 		case slices.Contains(k.Names, s.Name):
 			s.Value, err = scalar(t, v.Value)
 		default:
-			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("one of %s", strings.Join(append(slices.Concat(k.Names, k.Lists), providersName, quotasName, redactName), ", "))
+			err = t.Errorf(key, "there is no setting %q", s.Name).WithHint("%s", k.instead(s.Name))
 		}
 		if err != nil {
 			return File{}, err
@@ -111,6 +112,15 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 		f.Settings = append(f.Settings, s)
 	}
 	return f, nil
+}
+
+// instead is what to write for a name that is no setting.
+func (k Known) instead(name string) string {
+	all := append(slices.Concat(k.Names, k.Lists), providersName, quotasName, redactName)
+	if HoldsSecret(name) {
+		return "keys are kept elsewhere: belay login VENDOR"
+	}
+	return match.Hint(name, all, "belay config show lists them")
 }
 
 // quotas reads the list of quotas.

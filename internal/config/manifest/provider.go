@@ -120,7 +120,11 @@ func (p *Provider) field(t strictyaml.Text, f *ast.MappingValueNode, known Proto
 	case "limits":
 		p.Limits, err = limits(t, f.Value)
 	default:
-		err = t.Errorf(key, "a provider has no field %q", key.Value).WithHint("one of protocol, base-url, model, key, headers, limits")
+		hint := "one of protocol, base-url, model, key, headers, limits"
+		if HoldsSecret(key.Value) {
+			hint = keyHint
+		}
+		err = t.Errorf(key, "a provider has no field %q", key.Value).WithHint("%s", hint)
 	}
 	return err
 }
@@ -187,7 +191,7 @@ func header(t strictyaml.Text, v *ast.MappingValueNode) (h Header, err error) {
 		h.Text, h.Ref = s[:last], r
 		return h, nil
 	}
-	if secretHeader(h.Name) {
+	if HoldsSecret(h.Name) {
 		return h, t.Errorf(v.Value.GetToken(), "%s holds a secret, which must not be written in this file: name the place where it is", h.Name).
 			WithHint("%s: env:NAME, file:PATH, or secret:NAME after `belay secret set NAME`", h.Name)
 	}
@@ -201,8 +205,8 @@ func header(t strictyaml.Text, v *ast.MappingValueNode) (h Header, err error) {
 // fieldName is a token of RFC 9110, section 5.6.2.
 var fieldName = match.Lazy(`^[!#$%&'*+.^_|~0-9A-Za-z\x60-]+$`)
 
-// secretHeader reports whether a field of this name holds a secret by convention.
-func secretHeader(name string) bool {
+// HoldsSecret reports whether a field of this name holds a secret by convention.
+func HoldsSecret(name string) bool {
 	n := strings.ReplaceAll(strings.ToUpper(name), "-", "_")
 	return secret.IsName(n) || secret.IsName("X_"+n) || strings.Contains(n, "AUTH") || strings.Contains(n, "COOKIE") || strings.HasSuffix(n, "KEY")
 }
