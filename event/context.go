@@ -62,6 +62,13 @@ type ContextCompactionStarted struct {
 	By       string         `json:"by,omitempty"`
 }
 
+// What begins a compaction.
+const (
+	TriggerThreshold = "threshold" // so much of the model's context is full
+	TriggerOverflow  = "overflow"  // a request was too long
+	TriggerManual    = "manual"    // a person asked
+)
+
 const compactionKey = "compact/"
 
 // CompactionKey names the request of a compaction that a fact announced.
@@ -92,7 +99,8 @@ type ContextCompactionCompleted struct {
 	Images       []belay.Ref       `json:"images,omitempty"` // pictures and documents in the window
 	Usage        belay.Usage       `json:"usage,omitzero"`   // of the model that summarised
 	Charge       Charge            `json:"charge,omitempty"`
-	Problem      *Problem          `json:"problem,omitempty"` // why a summary was not used
+	Problem      *Problem          `json:"problem,omitempty"` // why there is no summary, though one was asked for
+	Came         int64             `json:"came,omitempty"`    // tokens of the text that came of it
 	Actions      []belay.ActionID  `json:"actions,omitempty"` // open questions that stay open
 }
 

@@ -100,7 +100,11 @@ func Dollars(micro int64) string {
 
 // Shortened is what became of a conversation that was shortened.
 func Shortened(p event.ContextCompactionCompleted) string {
-	return fmt.Sprintf("the conversation was shortened (%s): %s tokens became %s", p.Strategy, Count(p.TokensBefore), Count(p.TokensAfter))
+	text := fmt.Sprintf("the conversation was shortened (%s): %s tokens became %s", p.Strategy, Count(p.TokensBefore), Count(p.TokensAfter))
+	if p.Problem != nil {
+		text += fmt.Sprintf("; there is no summary: %s (%s)", Short(p.Problem.Message, 200), p.Problem.Code)
+	}
+	return text
 }
 
 // NotShortened is why a conversation was not shortened.

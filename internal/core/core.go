@@ -178,6 +178,7 @@ type LookAround struct {
 	Changed []event.ContextItem // instructions that aren't what the model was given
 	Gone    []string            // instructions that it was given, and that are no more
 	Nested  []string            // files of instructions for folders that it works in now
+	Again   []event.ContextItem // those of folders that it was given before: they may have changed
 
 	From   int64   // the boundary that the conversation stands on, 1 for none
 	Recall int64   // tokens that what stands behind it may have, as far as it fits the turn

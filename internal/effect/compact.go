@@ -51,6 +51,8 @@ type shortening struct {
 	began    bool // a piece of the last one's answer came
 	reported bool // and what it used
 
+	unsaid error // why there is no summary
+
 	again bool // the model has a tool that shows what was left out
 }
 
@@ -59,7 +61,11 @@ func (v *performer) shorten(ctx context.Context, run *engine.Run, eff core.Compa
 	s := &shortening{v: v, run: run, eff: eff}
 	done, err := s.window(ctx)
 	if err == nil {
-		done.Usage, done.Charge = s.used, s.charge(ctx, nil)
+		done.Usage, done.Charge = s.used, s.charge(ctx, s.unsaid)
+		if s.unsaid != nil {
+			p := s.problem(ctx, s.unsaid)
+			done.Problem, done.Came = &p, s.came
+		}
 		return []core.Fact{{IDs: eff.IDs, Data: done}}
 	}
 	p := event.ContextCompactionFailed{Trigger: eff.Trigger, Strategy: eff.Strategy, Started: eff.Started, Problem: s.problem(ctx, err), Usage: s.used, Tokens: s.came, Charge: s.charge(ctx, err)}
@@ -152,13 +158,18 @@ func (s *shortening) window(ctx context.Context) (done event.ContextCompactionCo
 	}
 	summary := ""
 	if strategy != belay.CompactTruncate {
-		if summary, err = s.summarise(ctx, rules, msgs, tail); err != nil {
+		summary, err = s.summarise(ctx, rules, msgs, tail)
+		switch {
+		case err == nil:
+			strategy = belay.CompactSummarise
+		case strategy == belay.CompactHybrid && eff.Trigger == event.TriggerManual && ctx.Err() == nil: // a person waits for it
+			strategy, s.unsaid = belay.CompactTruncate, err
+		default:
 			return done, err
 		}
 		if done.Summary, err = s.v.e.content(ctx, summary, "text/plain"); err != nil {
 			return done, err
 		}
-		strategy = belay.CompactSummarise
 	}
 	done.Strategy, done.Dropped = string(strategy), tail
 	pins, items, cut := history.Fit(history.Missing(msgs[tail:], history.Sorted(s.pins)), eff.ContextCompactionStarted.Pins, s.again)

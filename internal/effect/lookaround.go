@@ -49,7 +49,8 @@ func (v *performer) lookAround(ctx context.Context, eff core.LookAround) []core.
 		}
 		add(head+strings.Join(p.Environment, "\n"), event.ContextItem{Kind: "environment", Name: "environment"})
 	}
-	for _, i := range eff.Changed {
+	changed, gone, err := v.changedNested(ctx, eff)
+	for _, i := range append(changed, eff.Changed...) {
 		content, err := v.e.c.Store.Get(ctx, i.Ref.Digest)
 		if err != nil {
 			p.Omitted = append(p.Omitted, event.ContextOmission{Kind: i.Kind, Name: i.Name, Reason: "stale"})
@@ -57,11 +58,13 @@ func (v *performer) lookAround(ctx context.Context, eff core.LookAround) []core.
 		}
 		add("The instructions in "+i.Name+" ("+i.Scope+") have changed. They are now:\n\n"+strings.TrimSpace(string(content)), i)
 	}
-	for _, name := range eff.Gone {
+	for _, name := range append(gone, eff.Gone...) {
 		told = append(told, "The instructions in "+name+" don't hold any more.")
 		p.Omitted = append(p.Omitted, event.ContextOmission{Kind: "instruction", Name: name, Reason: "missing"})
 	}
-	err := v.recall(ctx, eff, &p, add)
+	if err == nil {
+		err = v.recall(ctx, eff, &p, add)
+	}
 	if err == nil {
 		err = v.nested(ctx, eff, &p, add)
 	}
@@ -109,6 +112,37 @@ func (v *performer) told(ctx context.Context, text string) (belay.Content, error
 
 // inlineTold is how long a text about surroundings is that a fact holds itself.
 const inlineTold = 2 << 10
+
+// changedNested are the instructions for folders that aren't what the model was given,
+// and the files that are no more. Each is read by itself: they were given in several
+// looks, and what one may have in all is no bound for them together.
+func (v *performer) changedNested(ctx context.Context, eff core.LookAround) (changed []event.ContextItem, gone []string, err error) {
+	if v.e.c.Surroundings == nil {
+		return nil, nil, nil
+	}
+	read := map[string]bool{}
+	for _, g := range eff.Again {
+		all, omitted := v.e.c.Surroundings.Instructions(eff.Dir, []string{g.Name})
+		for _, i := range all {
+			text := []byte(v.e.c.Secrets.String(i.Text))
+			at := slices.IndexFunc(eff.Again, func(g event.ContextItem) bool { return g.Name == i.Name })
+			if read[i.Name] || at >= 0 && eff.Again[at].Ref != nil && eff.Again[at].Ref.Digest == belay.DigestOf(text) {
+				continue
+			}
+			read[i.Name] = true
+			ref, err := v.e.c.Store.Put(ctx, text, "text/markdown")
+			if err != nil {
+				return nil, nil, err
+			}
+			changed = append(changed, event.ContextItem{Kind: "instruction", Name: i.Name, Ref: &ref, Scope: "folder"})
+		}
+		is := func(o event.ContextOmission) bool { return o.Name == g.Name && o.Reason != "missing" }
+		if !slices.ContainsFunc(all, func(i Instruction) bool { return i.Name == g.Name }) && !slices.ContainsFunc(omitted, is) {
+			gone = append(gone, g.Name)
+		}
+	}
+	return changed, gone, nil
+}
 
 // nested takes the instructions of folders that the thread works in now.
 func (v *performer) nested(ctx context.Context, eff core.LookAround, p *event.ContextResolved, add func(string, event.ContextItem)) error {

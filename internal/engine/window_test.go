@@ -565,6 +565,43 @@ func TestATurnBeginsWhileTheConversationIsShortened(t *testing.T) {
 	})
 }
 
+// TestAPersonsWishNeedsNoSummary: where a person asked and the summary fails, the
+// conversation is cut at once; why there is none and what it cost are recorded.
+func TestAPersonsWishNeedsNoSummary(t *testing.T) {
+	for code, tt := range map[string]struct {
+		chunks []model.Chunk
+		err    error
+		source string // of the cost
+		tokens int64
+	}{
+		"EMPTY":       {source: "computed", tokens: 20},
+		"AUTH":        {err: &model.Error{Class: "auth", Message: "no"}, source: "computed"},
+		"CALLED_TOOL": {chunks: []model.Chunk{{Text: "I will look."}, {Call: &model.Call{ID: "x", Name: "look", Args: "{}"}}}, source: "estimated", tokens: 5},
+	} {
+		t.Run(code, func(t *testing.T) {
+			s := &seer{looks: 8, summary: func(context.Context, int) (string, []model.Chunk, error) { return "", tt.chunks, tt.err }}
+			b := seeing(t, s, nil)
+			b.run()
+			o := belay.Order{ID: "cmd_wish", Principal: "user:ann", Session: sess, Stream: thr.Stream(), Command: belay.CompactThread{Rules: b.ref}}
+			if err := b.h.Enqueue(t.Context(), o); err != nil {
+				t.Fatal(err)
+			}
+			if err := b.e.Session(t.Context(), sess, nil); err != nil {
+				t.Fatal(err)
+			}
+			log := b.log()
+			done, failed := find[event.ContextCompactionCompleted](log), find[event.ContextCompactionFailed](log)
+			if len(done) != 1 || len(failed) > 0 || done[0].Strategy != "truncate" || done[0].Problem == nil || done[0].Problem.Code != code || done[0].Summary.Text != "" {
+				t.Fatalf("%+v, %+v", done, failed)
+			}
+			costs := find[event.CostRecorded](log)
+			if c := costs[len(costs)-1]; c.For != event.CompactionKey(done[0].Started) || !c.Failed || c.Source != tt.source || c.Usage.Output != tt.tokens {
+				t.Errorf("its cost: %+v", c)
+			}
+		})
+	}
+}
+
 // TestATurnIsShownWhatFitsItFromBehindABoundary: what the window doesn't show any more is
 // found by what the person asks, and what nothing fits is said to be left out.
 func TestATurnIsShownWhatFitsItFromBehindABoundary(t *testing.T) {

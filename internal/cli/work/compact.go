@@ -118,11 +118,11 @@ func (w *turnRun) compactedBy(ctx context.Context, asked belay.CommandID) (*comp
 		case event.ThreadUpdated:
 			wished = wished || p.Compact != nil && ev.IDs.Request == asked
 		case event.ContextCompactionCompleted:
-			if wished && p.Trigger == "manual" {
+			if wished && p.Trigger == event.TriggerManual {
 				return &compacted{Session: w.session, Done: &p}, nil
 			}
 		case event.ContextCompactionFailed:
-			if wished && p.Trigger == "manual" && p.Problem.Class != "lost" { // that is begun again
+			if wished && p.Trigger == event.TriggerManual && p.Problem.Class != "lost" { // that is begun again
 				return &compacted{Session: w.session, Failed: &p}, nil
 			}
 		}

@@ -93,7 +93,7 @@ func (s *State) applyCost(e event.Envelope) {
 	case event.ModelFailed:
 		end(modelKey(e.IDs.Step, f.Attempt), requestEnd{Usage: f.Usage, Text: f.Tokens, Takes: f.Charge, Failed: true})
 	case event.ContextCompactionCompleted:
-		end(event.CompactionKey(f.Started), requestEnd{Usage: f.Usage, Text: said(f.Summary), Takes: f.Charge})
+		end(event.CompactionKey(f.Started), requestEnd{Usage: f.Usage, Text: said(f.Summary) + f.Came, Takes: f.Charge, Failed: f.Problem != nil})
 	case event.ContextCompactionFailed:
 		end(event.CompactionKey(f.Started), requestEnd{Usage: f.Usage, Text: f.Tokens, Takes: f.Charge, Failed: true})
 	case event.HookCompleted:

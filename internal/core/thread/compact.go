@@ -30,13 +30,6 @@ const (
 	maxFocus      = 1 << 10 // bytes
 )
 
-// What begins a compaction.
-const (
-	triggerThreshold = "threshold"
-	triggerOverflow  = "overflow"
-	triggerManual    = "manual"
-)
-
 // windowState is what the model is shown of the conversation.
 type windowState struct {
 	Boundaries []boundary         `json:"boundaries,omitempty"` // in force, the newest last
@@ -119,7 +112,7 @@ func shorten(d *decision) bool {
 	case c != nil:
 		charge(d)
 	case d.Wish != nil && len(d.Queue) == 0 && d.rules != nil:
-		spending{d}.announceCompaction(triggerManual, d.settings().manual())
+		spending{d}.announceCompaction(event.TriggerManual, d.settings().manual())
 	}
 	return false
 }
@@ -172,9 +165,9 @@ func (d *decision) makeRoom(kind, note string) (wait bool) {
 	case kind == KindFinal && fits:
 		return false
 	case d.Wish != nil:
-		d.tryToShorten(triggerManual, fits)
+		d.tryToShorten(event.TriggerManual, fits)
 	case room > 0 && tokens >= room*d.settings().at()/100 && (!fits || d.regrown(room)):
-		d.tryToShorten(triggerThreshold, fits)
+		d.tryToShorten(event.TriggerThreshold, fits)
 	}
 	asked := len(d.ready.Decided) > before && !d.announced()
 	return asked || !fits && (d.announced() || d.waitsToShorten())
@@ -213,7 +206,7 @@ func (d *decision) tryToShorten(trigger string, fits bool) {
 	switch {
 	case d.Compacting != nil || d.now.Before(d.RetryAt): // its cost isn't recorded yet, or it is too early
 		return
-	case trigger == triggerManual:
+	case trigger == event.TriggerManual:
 		how = d.settings().manual()
 	case how == belay.CompactOff:
 		return
@@ -239,7 +232,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	switch {
 	case room <= 0: // not known: half of what there is
 		room = max(all/2, 8_000)
-	case trigger == triggerOverflow && all > 0: // which was more than there is room for, whatever was said
+	case trigger == event.TriggerOverflow && all > 0: // which was more than there is room for, whatever was said
 		room = min(room, max(all*3/4, 8_000))
 	}
 	plan := budget.Allocate(max(room-d.fixed(), 0), []budget.Request{
@@ -252,7 +245,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 		c.Turns = []belay.TurnID{d.Turn.Turn}
 	}
 	if d.Wish != nil {
-		c.Trigger, c.Focus, c.By = triggerManual, d.Wish.Focus, d.Wish.By
+		c.Trigger, c.Focus, c.By = event.TriggerManual, d.Wish.Focus, d.Wish.By
 	}
 	ids := d.compactIDs()
 	key := event.CompactionKey(d.Seq + 1 + int64(len(d.ready.Decided)))
@@ -278,7 +271,7 @@ func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate, 
 	room := usable(by)
 	counted := all + d.fixed()
 	requests := int64(1)
-	if d.rules.Settings.Compact.Model != "" || c.Trigger == triggerOverflow || room > 0 && counted*11/10+mostSummary > by.Context {
+	if d.rules.Settings.Compact.Model != "" || c.Trigger == event.TriggerOverflow || room > 0 && counted*11/10+mostSummary > by.Context {
 		c.Chunk = max(room/2, 2_000)
 		if room <= 0 {
 			c.Chunk = max(min(all/2, 18_000), 2_000)
@@ -342,7 +335,7 @@ func (d *decision) overflowed() bool {
 		return true
 	}
 	if !d.Compacting.runs() {
-		d.tryToShorten(triggerOverflow, false)
+		d.tryToShorten(event.TriggerOverflow, false)
 	}
 	return d.Compacting.runs() || d.announced() || d.waitsToShorten()
 }
@@ -378,7 +371,7 @@ func (s *State) applyWindow(e event.Envelope) {
 		case c == nil || p.Problem.Class == "cancelled":
 			return
 		case p.Problem.Class == "lost":
-			if c.Trigger == triggerManual { // it is begun again
+			if c.Trigger == event.TriggerManual { // it is begun again
 				w.Wish = &event.CompactWish{Focus: c.Focus, By: c.By, Rules: c.Rules}
 			}
 			return

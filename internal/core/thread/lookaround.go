@@ -28,7 +28,7 @@ type surroundings struct {
 	Anew         bool                `json:"anew,omitempty"`         // the conversation begins anew
 	Instructions *belay.Content      `json:"instructions,omitempty"` // that it began with
 	Given        []event.ContextItem `json:"given,omitempty"`        // files of them, as they were given last
-	Nested       []string            `json:"nested,omitempty"`       // other files that were given
+	Nested       []string            `json:"nested,omitempty"`       // files for folders that were given, or can't be
 	Due          []string            `json:"due,omitempty"`          // and that are to be given
 }
 
@@ -51,6 +51,9 @@ func lookAround(d *decision) bool {
 	e := core.LookAround{IDs: d.ids(), Look: t.Looks + 1, Dir: d.rules.Workspace}
 	if e.Environment = d.rules.Environment && !d.Told; e.Environment {
 		e.Changed, e.Gone = d.changed()
+		if d.rules.Settings.Instructions != "none" {
+			e.Again = d.ofFolders()
+		}
 		e.Lines, e.Known = d.rules.surroundings(), d.Environment
 		if e.From = d.from(); e.From > 1 {
 			e.Recall, e.Least = max(usable(d.to()), 0)*recallPart/100, cmp.Or(d.rules.Settings.Relevance, belay.DefaultRelevance)
@@ -92,6 +95,11 @@ func (d *decision) fixed() int64 {
 	return d.rules.Tokens + d.Instructions.Tokens
 }
 
+// ofFolders are the instructions for folders that the model was given.
+func (s *surroundings) ofFolders() []event.ContextItem {
+	return slices.DeleteFunc(slices.Clone(s.Given), func(g event.ContextItem) bool { return g.Scope != scopeFolder })
+}
+
 // changed are the instructions that aren't what the model was given, and the files
 // that are no more.
 func (d *decision) changed() (changed []event.ContextItem, gone []string) {
@@ -101,7 +109,7 @@ func (d *decision) changed() (changed []event.ContextItem, gone []string) {
 		}
 	}
 	for _, g := range d.Given {
-		if !slices.ContainsFunc(d.rules.Context, func(i event.ContextItem) bool { return sameItem(g, i) }) {
+		if g.Scope != scopeFolder && !slices.ContainsFunc(d.rules.Context, func(i event.ContextItem) bool { return sameItem(g, i) }) {
 			gone = append(gone, g.Name)
 		}
 	}
@@ -131,18 +139,19 @@ func (s *State) looked(p event.ContextResolved) {
 		s.Environment = append(slices.DeleteFunc(s.Environment, func(l string) bool { return strings.HasPrefix(l, name+": ") }), line)
 	}
 	for _, i := range p.Items {
-		switch {
-		case i.Kind != kindInstruction:
-		case i.Scope == scopeFolder:
+		if i.Kind == kindInstruction {
 			s.nested(i.Name)
-		default:
 			s.Given = append(slices.DeleteFunc(s.Given, func(g event.ContextItem) bool { return sameItem(g, i) }), i)
 		}
+	}
+	if of := s.ofFolders(); len(of) > maxNested {
+		s.Given = slices.DeleteFunc(s.Given, func(g event.ContextItem) bool { return sameItem(g, of[0]) })
 	}
 	for _, o := range p.Omitted {
 		s.nested(o.Name)
 		if o.Reason == reasonMissing {
 			s.Given = slices.DeleteFunc(s.Given, func(g event.ContextItem) bool { return g.Name == o.Name })
+			s.Nested = slices.DeleteFunc(s.Nested, func(name string) bool { return name == o.Name }) // it may come back
 		}
 	}
 }

@@ -235,6 +235,14 @@ func leftOut(p event.ContextCompactionCompleted) string {
 	return when(join(", ", some(p.Pruned, "result"), some(p.Dropped, "message")), "without %s")
 }
 
+// unsummarised says why a conversation was shortened without the summary that was wanted.
+func unsummarised(p event.ContextCompactionCompleted) string {
+	if p.Problem == nil {
+		return ""
+	}
+	return "no summary: " + problem(*p.Problem)
+}
+
 func ofSummary(c event.Cost) string {
 	if c.Summary() {
 		return "for a summary"
@@ -268,7 +276,7 @@ func saysTool(p event.Payload) (string, bool) {
 	case event.ContextCompactionStarted:
 		return join(", ", p.Trigger, p.Strategy, fmt.Sprintf("up to #%d", p.To), when(p.Focus, "focus on %q"), when(p.By, "asked for by %s")), true
 	case event.ContextCompactionCompleted:
-		return join(", ", p.Strategy, fmt.Sprintf("%d tokens became %d", p.TokensBefore, p.TokensAfter), leftOut(p)), true
+		return join(", ", p.Strategy, fmt.Sprintf("%d tokens became %d", p.TokensBefore, p.TokensAfter), leftOut(p), unsummarised(p)), true
 	case event.ContextCompactionFailed:
 		return join(", ", p.Strategy, problem(p.Problem), again(p.RetryAt)), true
 	case event.ToolStarted:
