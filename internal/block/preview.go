@@ -47,7 +47,9 @@ type Preview struct {
 	Hosts    []string            `json:"hosts,omitempty"`   // of network hosts
 	Programs []belay.ProgramSeen `json:"programs,omitempty"`
 
-	Text string `json:"text,omitempty"` // of a text
+	Text    string   `json:"text,omitempty"`    // of a text
+	Options []string `json:"options,omitempty"` // of an agent's question: to choose from
+	Prefix  string   `json:"prefix,omitempty"`  // proposed for an answer with scope prefix; empty: none is
 }
 
 // Show puts what an answer is about into the block of its question, with the version

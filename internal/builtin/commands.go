@@ -25,7 +25,7 @@ func Commands() []app.Command {
 
 // Reads returns the table of reads.
 func Reads() []app.Read {
-	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads())
+	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), storage.Reads())
 }
 
 // planned are the standard's commands that this build hasn't.

@@ -65,6 +65,36 @@ func allBelow(files []access, folder string) bool {
 	return len(files) > 0
 }
 
+// notPlain are characters that a shell gives a meaning.
+const notPlain = "$`'\"\\;|&<>(){}*?[]~#=!"
+
+// mostPrefix is how many words of a command are proposed at most.
+const mostPrefix = 4
+
+// ProposePrefix returns the words by which commands like the first one that does more
+// than read could be allowed: its program and a subcommand, or more if these leave open
+// what runs. Empty: no words do.
+func ProposePrefix(commands []Command) string {
+	for _, c := range commands {
+		if c.Class == ReadOnly || len(c.Wrapped) > 0 {
+			continue
+		}
+		words := []string{c.Name}
+		for i, arg := range c.Args {
+			named := shell.Opens(words) == ""
+			if named && (len(words) > 1 || strings.HasPrefix(arg, "-") || strings.ContainsAny(arg, "./")) || len(words) == mostPrefix || !c.Literal(i) || strings.ContainsAny(arg, notPlain+" \t\n") {
+				break
+			}
+			words = append(words, arg)
+		}
+		if strings.ContainsAny(c.Name, notPlain+" ") || shell.Opens(words) != "" {
+			return ""
+		}
+		return strings.Join(words, " ")
+	}
+	return ""
+}
+
 // Prefixed is a grant of everything that begins as a call does. It is an error
 // if the call can't have such a grant, or isn't covered by it itself.
 func Prefixed(r Request, prefix string) (Grant, error) {
@@ -78,7 +108,7 @@ func Prefixed(r Request, prefix string) (Grant, error) {
 		return g, nil
 	case r.Tool.Command == nil && r.Tool.PathArg == "":
 		return g, belay.Errorf(belay.CodeBadCommand, "calls of %s have no beginning that could be allowed", r.Tool.Name).WithHint("allow it once, or for the session")
-	case g.Prefix == "" || r.Tool.Command != nil && strings.ContainsAny(g.Prefix, "$`'\"\\;|&<>(){}*?[]~#=!"):
+	case g.Prefix == "" || r.Tool.Command != nil && strings.ContainsAny(g.Prefix, notPlain):
 		return g, belay.Errorf(belay.CodeBadCommand, "the prefix must be plain words").WithHint("the first words of a command, or a folder")
 	case r.Tool.Command == nil && "/"+path.Clean(g.Prefix) != path.Clean("/"+g.Prefix) && g.Prefix != ".":
 		return g, belay.Errorf(belay.CodeBadCommand, "the prefix must be a folder of the workspace, as seen from there")

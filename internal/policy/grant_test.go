@@ -88,6 +88,39 @@ func TestAPrefixNamesWhatRuns(t *testing.T) {
 	}
 }
 
+// TestAProposedPrefixIsTaken: what is proposed for a call names what runs, and the call
+// may have it; nothing is proposed where no words do.
+func TestAProposedPrefixIsTaken(t *testing.T) {
+	exec := belay.ToolSpec{Name: "exec", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Command: &belay.CommandArgs{Line: "command"}}
+	for command, want := range map[string]string{
+		"go test ./... -count 1":    "go test",
+		"make -j2 test":             "make",
+		"cat a.txt; touch b.txt":    "touch",
+		"./configure --prefix=x":    "./configure",
+		"python3 -u scripts/x.py a": "python3 -u scripts/x.py",
+		"python3 -c 'print(1)'":     "",
+		"npm run build":             "npm run",
+		"npx eslint .":              "npx eslint",
+		"sudo make install":         "",
+		"$WHAT x":                   "",
+		"git commit -m 'two words'": "git commit",
+		"rm 'a b'":                  "rm",
+	} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := Request{Tool: exec, Args: args, Commands: CommandsOf(exec, args, Place{Workspace: "/ws"}), Mode: belay.ModeDefault, Workspace: "/ws", Level: "L0"}
+		got := ProposePrefix(r.Commands)
+		if got != want {
+			t.Errorf("%s: %q, want %q", command, got, want)
+		}
+		if _, err := Prefixed(r, got); got != "" && err != nil {
+			t.Errorf("%s: %q is proposed, and refused: %v", command, got, err)
+		}
+	}
+}
+
 // TestAGrantIsForOneDialect: what was allowed for command lines of one shell isn't
 // of another, by whatever grant; a tool without command lines has no dialect.
 // Guarantee: G87.

@@ -58,6 +58,9 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	}
 	p := &block.Preview{ID: o.Action, Version: o.Version(), Kind: o.Kind, Shows: block.PreviewText, Until: o.Until, Wider: o.Wider != nil, Notes: notes(o)}
 	if o.Call == nil || o.Kind != "permission" {
+		if o.Call != nil {
+			choices(o.Call.Args, p)
+		}
 		return p, asked(ctx, r, id, p)
 	}
 	p.Call, p.Tool, p.Args = o.Call.ID, o.Call.Name, o.Call.Args
@@ -82,12 +85,23 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	return p, shows(ctx, r, rules, spec, o, p)
 }
 
+// choices puts what an agent's question can be answered with.
+func choices(args []byte, p *block.Preview) {
+	var in struct {
+		Options []string `json:"options"`
+	}
+	if json.Unmarshal(args, &in) == nil {
+		p.Options = in.Options
+	}
+}
+
 // shows puts what the call would do.
 func shows(ctx context.Context, r *app.Runtime, rules *thread.Rules, spec belay.ToolSpec, o app.OpenQuestion, p *block.Preview) error {
 	if spec.Command != nil {
 		commandShown(rules, spec, o, p)
 		return nil
 	}
+	p.Prefix = o.Call.Path
 	if names := cmp.Or(o.Call.Path, strings.Join(o.Call.Paths, ", ")); names != "" {
 		p.What += " " + names
 	}
@@ -131,7 +145,9 @@ func commandShown(rules *thread.Rules, spec belay.ToolSpec, o app.OpenQuestion, 
 	if bound != nil {
 		p.Network, p.Hosts = cmp.Or(bound.Is.Network, belay.NetworkNone), bound.Is.Hosts
 	}
-	for _, c := range policy.CommandsOf(spec, p.Args, rules.Place()) {
+	simple := policy.CommandsOf(spec, p.Args, rules.Place())
+	p.Prefix = policy.ProposePrefix(simple)
+	for _, c := range simple {
 		if !strings.HasPrefix(c.Name, "(") {
 			p.Commands = append(p.Commands, strings.Join(append([]string{c.Name}, c.Args...), " "))
 		}

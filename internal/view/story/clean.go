@@ -24,7 +24,30 @@ func CleanLines(s string) string { return clean(s, "\n\t") }
 
 // Call is a call as whoever allows it must see it: the tool and its arguments, on
 // one line, exactly, and whole however long they are.
-func Call(tool string, args []byte) string { return Exactly(tool + " " + string(args)) }
+func Call(tool string, args []byte) string { return Exactly(tool + " " + plainJSON(string(args))) }
+
+// plainJSON is JSON with &, < and > as themselves: the encoder escapes them for pages,
+// and stored arguments may have them so.
+func plainJSON(s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '\\')
+		if i < 0 || i+1 == len(s) {
+			return b.String() + s
+		}
+		b.WriteString(s[:i])
+		s = s[i:]
+		n := 2
+		switch code := strings.ToLower(s[:min(6, len(s))]); code {
+		case `\u0026`, `\u003c`, `\u003e`:
+			b.WriteString(map[string]string{`\u0026`: "&", `\u003c`: "<", `\u003e`: ">"}[code])
+			n = 6
+		default:
+			b.WriteString(s[:n])
+		}
+		s = s[n:]
+	}
+}
 
 // Exactly is Clean for what a person answers for. Besides, everything is written
 // out that looks like something else or changes how others look: spaces that

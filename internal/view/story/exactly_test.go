@@ -107,6 +107,15 @@ func TestWhatAPersonAllowsIsShownExactly(t *testing.T) {
 			t.Errorf("%q is shown as %q, want %q", in, got, want)
 		}
 	}
+	for in, want := range map[string]string{
+		`{"command":"a \u0026\u0026 b \u003E c \u003c d"}`: `exec {"command":"a && b > c < d"}`,
+		`{"command":"\\u0026 \n\u0026"}`:                   `exec {"command":"\\u0026 \n&"}`,
+		`\`:                                                `exec \`,
+	} {
+		if got := Call("exec", []byte(in)); got != want {
+			t.Errorf("%s is shown as %s, want %s", in, got, want)
+		}
+	}
 	long := strings.Repeat("x", 1<<20) + "\u202eend"
 	if got := Call("write", []byte(long)); len(got) < len(long) || !strings.HasSuffix(got, `\u202eend`) {
 		t.Errorf("of %d bytes %d are shown", len(long), len(got))
