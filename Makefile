@@ -95,6 +95,10 @@ boundary: ## 1,000 random boundaries, each held against what a program finds, an
 faults: ## disks and system calls that fail
 	BELAY_FAULTS=full $(TEST) -count=1 -timeout 30m -run Fault ./internal/store/sqlite $(SUM)
 
+.PHONY: screens
+screens: ## what a terminal has after 300 runs of blocks, live lines and resizes, in tmux and GNU screen
+	BELAY_SCREEN=full $(TEST) -count=1 -timeout 60m -run KeepsEveryLine ./internal/screen $(SUM)
+
 .PHONY: load
 load: ## a real server under load, each figure beside its goal; RUN=regexp picks some
 	BELAY_LOAD=full go test -v -count=1 -timeout 30m -run '$(RUN)' ./script/load
@@ -109,7 +113,7 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
 	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/policy/shell $(SUM)
 
-full: race loops shellfuzz boundary hostile killserver kill day faults mutants ## every long check, whole; some hours
+full: race loops shellfuzz boundary hostile killserver kill day faults screens mutants ## every long check, whole; some hours
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \
