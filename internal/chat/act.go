@@ -16,7 +16,7 @@ func (c *Chat) event(e screen.Event) {
 		c.key(e)
 	case screen.Paste:
 		c.note = ""
-		c.comp.Insert(e.Text)
+		c.comp.Paste(e.Text)
 	}
 }
 

@@ -34,7 +34,7 @@ type Chat struct {
 	jobs    *jobs
 	items   chan arrival
 	conv    conversation
-	comp    composer
+	comp    screen.Composer
 	entry   *entry    // what the composed text is for; nil: it is a message
 	ask     *question // on the screen; nil: none is
 	keys    twice

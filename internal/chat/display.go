@@ -112,7 +112,7 @@ func (c *Chat) composed(l look, width int, r *screen.Region) {
 		head = c.entry.label + ": "
 	}
 	indent := screen.Width(head)
-	lines, row, col := c.comp.Lines()
+	lines, row, col := c.comp.Lines(width - indent - 1)
 	r.Row, r.Col, r.Cursor = len(r.Lines)+row, indent+col, true
 	for i, line := range lines {
 		if i > 0 {

@@ -43,9 +43,6 @@ type cell struct {
 	image string // the path of a chip's image
 }
 
-// NewComposer returns an empty composer.
-func NewComposer() *Composer { return &Composer{} }
-
 // Text returns the message: pastes are whole, an image is its label.
 func (c *Composer) Text() string {
 	var b strings.Builder

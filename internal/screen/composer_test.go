@@ -59,7 +59,7 @@ func TestEditing(t *testing.T) {
 		{[]string{"text:abcdefghijklmnopqrstuvwxy", "up", "down", "down"}, "abcdefghijklmnopqrst/uvwxy|"},
 		{[]string{"text:abcdefghijklmnopqrst"}, "abcdefghijklmnopqrst|"},
 	} {
-		e := NewComposer()
+		e := &Composer{}
 		e.Lines(20)
 		typed(e, c.keys...)
 		if got := shows(e, 20); got != c.want {
@@ -70,7 +70,7 @@ func TestEditing(t *testing.T) {
 
 // TestAKeyOfNobody is told apart from one that edits.
 func TestAKeyOfNobody(t *testing.T) {
-	c := NewComposer()
+	c := &Composer{}
 	if c.Key(Key{Name: "f5"}) || !c.Key(Key{Name: "left"}) || !c.Key(Key{Name: "a", Text: "a"}) {
 		t.Error("a key was taken, or wasn't")
 	}
@@ -79,7 +79,7 @@ func TestAKeyOfNobody(t *testing.T) {
 // TestPastes: a long one is a chip and is sent whole, a short one is text.
 func TestPastes(t *testing.T) {
 	ten := strings.Repeat("line\n", 10)
-	c := NewComposer()
+	c := &Composer{}
 	c.Paste(ten)
 	if c.Text() != ten || len(c.cells) != 50 {
 		t.Errorf("ten lines: %q", shows(c, 80))
@@ -113,7 +113,7 @@ func TestPastes(t *testing.T) {
 
 // TestNothingComposedControlsTheTerminal: what isn't visible has a sign.
 func TestNothingComposedControlsTheTerminal(t *testing.T) {
-	c := NewComposer()
+	c := &Composer{}
 	c.Insert("a\x1b[2J\x07\u009b1m\u202eb\tc\xff\x7fd")
 	if got := shows(c, 80); got != "a␛[2J␇\uFFFD1m\uFFFDb    c\uFFFD␡d|" {
 		t.Errorf("%q", got)
@@ -122,7 +122,7 @@ func TestNothingComposedControlsTheTerminal(t *testing.T) {
 
 // TestOlderMessages: browsing keeps what was being composed.
 func TestOlderMessages(t *testing.T) {
-	c := NewComposer()
+	c := &Composer{}
 	if c.Older() || c.Newer() {
 		t.Error("an empty history has a message")
 	}
@@ -148,7 +148,7 @@ func TestOlderMessages(t *testing.T) {
 // TestSearchingMessages: Ctrl+R finds the newest that contains the query, and again the
 // one before it.
 func TestSearchingMessages(t *testing.T) {
-	c := NewComposer()
+	c := &Composer{}
 	c.SetHistory([]string{"fix the test", "Test it", "other"})
 	typed(c, "text:mine")
 	c.Search()
@@ -181,7 +181,7 @@ func TestSearchingMessages(t *testing.T) {
 
 // TestCompletion: candidates come when they come; those of another word are for nothing.
 func TestCompletion(t *testing.T) {
-	c := NewComposer()
+	c := &Composer{}
 	typed(c, "text:see @in")
 	w, ok := c.Completing()
 	if !ok || w != (Word{'@', "in"}) || c.Captures("tab") {
@@ -241,7 +241,7 @@ func TestAComposerHoldsItsShape(t *testing.T) {
 	keys := []string{"left", "right", "up", "down", "home", "end", "ctrl+left", "ctrl+right", "backspace", "delete", "ctrl+w", "ctrl+k", "ctrl+u", "ctrl+y", "ctrl+_", "ctrl+j", "tab", "enter", "esc"}
 	texts := []string{"a", " ", "界", "\u0301", "👩", "\u200d", "🇩", "é", "@", "/", "\u202e", "\t", "\n", "\xff"}
 	rapid.Check(t, func(t *rapid.T) {
-		c := NewComposer()
+		c := &Composer{}
 		c.SetHistory([]string{"one\ntwo", "界界界"})
 		for range rapid.IntRange(0, 60).Draw(t, "keys") {
 			switch rapid.IntRange(0, 8).Draw(t, "kind") {

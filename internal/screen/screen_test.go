@@ -19,11 +19,11 @@ type drawing struct {
 	random  *rand.Rand
 	printed []string
 	regions int
-	narrow  bool // no wide characters
+	wide    int // columns of a text that may have wide characters
 }
 
 func newDrawing(seed uint64, width, height int) *drawing {
-	d := &drawing{e: newEmulator(width, height), seed: seed, random: rand.New(rand.NewPCG(seed, 1))}
+	d := &drawing{e: newEmulator(width, height), seed: seed, wide: 1000, random: rand.New(rand.NewPCG(seed, 1))}
 	d.Screen = &Screen{wake: make(chan struct{}, 1)}
 	d.size = func() (int, int) { return d.e.width, d.e.height }
 	return d
@@ -38,7 +38,7 @@ func (d *drawing) draw() {
 func (d *drawing) text(width int) string {
 	var b strings.Builder
 	for n := 0; n < width; n++ {
-		if d.random.IntN(20) == 0 && !d.narrow {
+		if d.random.IntN(20) == 0 && n < d.wide {
 			b.WriteString("界")
 			n++
 		} else {

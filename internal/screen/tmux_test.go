@@ -302,6 +302,7 @@ func TestTmuxKeepsEveryLine(t *testing.T) {
 	for i := range runs {
 		name := fmt.Sprintf("run-%d", i)
 		s := m.begin(name, seed+uint64(i), 80, 24)
+		s.wide = 8 // tmux 3.3 loses count of its rows, and the cursor's place, when it wraps a wide character anew
 		resizes := 0
 		for range 40 {
 			if s.act(true) {
@@ -339,7 +340,7 @@ func TestScreenKeepsEveryLine(t *testing.T) {
 	for i := range (runs + 2) / 3 {
 		name := fmt.Sprintf("run-%d", i)
 		s := m.begin(name, seed+uint64(i), 80, 24, "screen", "-c", os.DevNull, "-U", "-h", "100000", "-S", name)
-		s.narrow = true // its copy has no others
+		s.wide = 0 // its copy doesn't have them
 		may := 0
 		for range 40 {
 			before := s.region.cut(s.e.width, s.e.height)
