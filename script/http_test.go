@@ -32,7 +32,7 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	cmd := exec.Command(program, append([]string{"--json", "serve", "--listen", "127.0.0.1:0"}, args...)...)
 	cmd.Dir, cmd.Stderr = ts.MkAbs("."), log
-	for _, name := range []string{"HOME", "PATH", "USER", "GORACE", "BELAY_STORE", "BELAY_SCRIPT", "OPENAI_API_KEY", "TMPDIR"} {
+	for _, name := range []string{"HOME", "PATH", "USER", "GORACE", "BELAY_STORE", "BELAY_SCRIPT", "BELAY_PROVIDER", "BELAY_MODEL", "OPENAI_API_KEY", "TMPDIR"} {
 		cmd.Env = append(cmd.Env, name+"="+ts.Getenv(name))
 	}
 	out, err := cmd.StdoutPipe()
@@ -49,9 +49,10 @@ func startServer(ts *testscript.TestScript, neg bool, args []string) {
 		b, _ := os.ReadFile(log.Name())
 		ts.Fatalf("the server doesn't come up: %v\n%s", err, b)
 	}
-	var said struct{ URL, Token string }
+	var said struct{ URL, Token, Model string }
 	ts.Check(json.Unmarshal([]byte(line), &said))
 	ts.Setenv("URL", said.URL)
+	ts.Setenv("MODEL", said.Model)
 	if said.Token != "" {
 		ts.Setenv("TOKEN", said.Token)
 	}

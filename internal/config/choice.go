@@ -21,6 +21,9 @@ type Candidate struct {
 	Ready bool   // it can be asked: its key is there, or it wants none
 }
 
+// Why is what there is, without the name.
+func (c Candidate) Why() string { return strings.TrimPrefix(c.What, c.Name+": ") }
+
 // Candidates are the providers that could be used. kept are the names of secrets
 // that are kept.
 func (w *Workspace) Candidates(kept []string) []Candidate {
@@ -149,8 +152,7 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 	flag := l.w.in.flag("provider")
 	switch len(all) {
 	case 1:
-		_, why, _ := strings.Cut(all[0].What, ": ")
-		return Choice{all[0].Name, cmp.Or(model, all[0].Model), why + ", and no other provider has a key"}, nil
+		return Choice{all[0].Name, cmp.Or(model, all[0].Model), all[0].Why() + ", and no other provider has a key"}, nil
 	case 0:
 		hint := "belay login VENDOR, or belay demo, which needs no key"
 		if all = local(); len(all) > 0 {

@@ -322,13 +322,16 @@ func (p *parser) provider() {
 		return
 	}
 	if r.Provider == "" {
-		names, hint := "", "belay run --script FILE TEXT, or belay demo"
-		if all := p.w.Candidates(nil); len(all) > 0 {
+		names, hint := "", "--provider NAME --model NAME"
+		if !p.in.Flags {
+			hint = "name settings.provider and settings.model, or start the server with BELAY_PROVIDER and BELAY_MODEL"
+		}
+		if all := p.w.Candidates(nil); len(all) > 0 && p.in.Flags {
 			var said []string
 			for _, c := range all {
 				said = append(said, c.What)
 			}
-			names, hint = " ("+strings.Join(said, "; ")+")", all[0].Try
+			names = " (" + strings.Join(said, "; ") + ")"
 		}
 		p.bad(belay.CodeNoProvider, hint, "no provider is named%s", names)
 		return

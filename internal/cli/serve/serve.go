@@ -14,6 +14,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -51,12 +52,19 @@ type ServeCmd struct {
 	pair certificate
 }
 
+// Help describes the command, with what its flags don't say.
+func (*ServeCmd) Help() string {
+	return "New sessions take their model from the request, else from BELAY_PROVIDER and BELAY_MODEL (BELAY_SCRIPT plays a file), else from provider and model in belay.yaml, " +
+		"which belay config set writes. The server chooses none by itself. Keys are read from its environment, or from what belay login keeps."
+}
+
 // Served is what serve says when it is ready, as JSON.
 type Served struct {
 	URL   string `json:"url"`
 	PID   int    `json:"pid"`
 	Store string `json:"store"`
 	Token string `json:"token,omitempty"` // made at the first start, and shown this once
+	Model string `json:"model,omitempty"` // provider and model of new sessions; empty: each has to name them
 }
 
 // Run implements command.Command.
@@ -101,6 +109,7 @@ func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if cfg.TLS != nil {
 		url = "https://" + l.Addr().String()
 	}
+	model, note := modelOf(ctx, a)
 	file := filepath.Join(dir, "server.json")
 	defer os.Remove(file) //nolint:errcheck // readers check whether the process lives
 	ctx, stop := c.untilSignals(ctx, a, s)
@@ -116,7 +125,7 @@ func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		if err := writeRunning(file, command.Running{Owner: store.ThisProcess(), URL: url, Started: a.Now().UTC(), Version: command.BuildVersions().Version}); err != nil {
 			cfg.Log.Error("server.json", "error", err.Error())
 		}
-		sayServed(&a.Env, Served{URL: url, PID: os.Getpid(), Store: dir, Token: token})
+		sayServed(&a.Env, Served{URL: url, PID: os.Getpid(), Store: dir, Token: token, Model: model}, note)
 	})
 }
 
@@ -149,10 +158,33 @@ func onSignals(signals <-chan os.Signal, do func(os.Signal)) (stop func()) {
 	return func() { close(done); wg.Wait() }
 }
 
+// modelOf is the provider and the model of new sessions that name none, or why there
+// is none. A server doesn't choose: it would spend without being asked.
+func modelOf(ctx context.Context, a *command.Program) (model, note string) {
+	p, err := a.EnterHere(ctx)
+	var l *config.Layers
+	if err == nil {
+		l, err = a.Layers(p, nil)
+	}
+	var s config.Settings
+	if err == nil {
+		s, err = l.Checked()
+	}
+	switch {
+	case belay.CodeOf(err) == belay.CodeNoProvider && s.Provider == "":
+		return "", "no model is set, so each session has to name one: BELAY_PROVIDER and BELAY_MODEL, or belay config set, name it for all"
+	case err != nil:
+		return "", "new sessions can't begin: " + a.Explained(err).Error()
+	}
+	model = strings.TrimSpace(s.Provider + " " + s.Model)
+	return model, "model: " + model
+}
+
 // sayServed tells a person, or a program, where the server is.
-func sayServed(e *term.Env, s Served) {
+func sayServed(e *term.Env, s Served, note string) {
 	e.Show(s, func() {
 		fmt.Fprintf(e.Out, "serving %s\n", s.URL)
+		fmt.Fprintln(e.Out, term.Line(note))
 		if s.Token != "" {
 			fmt.Fprintf(e.Out, "the owner's token, shown this once: %s\n", s.Token)
 			fmt.Fprintf(e.Out, "more: belay token create --role operator%s\n", e.StoreFlag)

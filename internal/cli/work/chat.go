@@ -2,6 +2,7 @@ package work
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/url"
 	"os"
@@ -11,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/screen"
 )
@@ -41,6 +43,9 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		err = c.here(ctx, a, &o)
 	} else {
 		o.Runtime, err = a.RemoteChat(c.Server)
+	}
+	if errors.Is(err, term.ErrInterrupted) {
+		return belay.ExitCancelled, nil
 	}
 	if err != nil {
 		return 0, err
@@ -74,6 +79,9 @@ func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options)
 	}
 	g := c.Given()
 	chosen, err := a.ChooseModel(ctx, p, g)
+	if open, ok := errors.AsType[*config.OpenChoice](err); ok {
+		chosen, err = a.PickModel(ctx, p, open)
+	}
 	if err != nil {
 		return err
 	}
