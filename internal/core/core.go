@@ -87,7 +87,7 @@ type CallModel struct {
 // out a part of it without saying so. The zero value is none.
 type Cut struct {
 	From, Below int64
-	Called      int64 // From of an answer that calls tools, which its model has read
+	Doubted     int64 // from which on a smaller one is worth a warning, though it may be no size at all; 0: none is
 }
 
 // Compact makes a shorter window of a conversation, as a fact announced it.

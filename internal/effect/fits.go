@@ -3,6 +3,9 @@ package effect
 import (
 	"fmt"
 
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 )
 
@@ -30,15 +33,18 @@ func (v *performer) fits(a *answer, r model.Request) error {
 }
 
 // cutInput refuses an answer to a part of what was sent: some servers leave out what
-// is longer than their context, and only the size that they report tells it.
-func (a *answer) cutInput() error {
-	read, from := a.usage.Input, a.eff.Cut.From
-	if len(a.calls) > 0 {
-		from = a.eff.Cut.Called
-	}
-	if !a.usage.Reported || read < from || read >= a.eff.Cut.Below {
+// is longer than their context, and only the size that they report tells it. What may be
+// no size is only told: a model that calls tools has read them.
+func (a *answer) cutInput(run *engine.Run) error {
+	read, cut := a.usage.Input, a.eff.Cut
+	if !a.usage.Reported || read >= cut.Below || read < cut.From && (cut.Doubted == 0 || read < cut.Doubted || len(a.calls) > 0) {
 		return nil
 	}
-	return &model.Error{Class: "overflow", Code: codeContextCut, Limit: read, Message: fmt.Sprintf(
-		"%s read %d of about %d tokens: its server leaves out what is longer than the context it is set to, without saying so. Set a larger one there (num_ctx of Ollama, --ctx-size of llama.cpp)", a.settings.Model, read, a.eff.Tokens)}
+	said := fmt.Sprintf("%s says that it read %d of about %d tokens", a.settings.Model, read, a.eff.Tokens)
+	run.Record(core.Fact{IDs: a.eff.IDs, Data: event.RuntimeWarning{Code: codeContextCut, Message: said +
+		": its server may leave out what is longer than the context it is set to. Set a larger one there (num_ctx of Ollama, --ctx-size of llama.cpp)"}})
+	if read < cut.From {
+		return nil
+	}
+	return &model.Error{Class: "overflow", Code: codeContextCut, Limit: read, Message: said}
 }

@@ -119,33 +119,64 @@ func TestAUsageThatCannotBeIsNone(t *testing.T) {
 	}
 }
 
+// submitCounted gives the first session a text that is counted, and plays it to its rest.
+func submitCounted(b *bench, n int, text string) {
+	b.t.Helper()
+	for i, c := range []belay.Command{
+		belay.CreateSession{Workspace: "/ws", Settings: b.settings},
+		belay.SubmitWork{Thread: thr, Task: belay.TaskID(fmt.Sprint("task_", n)), Turn: belay.TurnID(fmt.Sprint("turn_", n)), Text: belay.Content{Text: text, Tokens: tokens.Text(text)}, Rules: b.ref},
+	} {
+		if err := b.h.Enqueue(b.t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", n, i)), Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: c}); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	if err := b.e.Session(b.t.Context(), sess, nil); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
 // A server that reports less than half of what it was sent has left out the rest. It
 // is an overflow, which says what to change, and happens once.
 func TestAnInputThatWasCutIsAnOverflow(t *testing.T) {
 	b := newBench(t, "steps:\n  - {text: \"I read the end\", usage: {input: 900, output: 4}}\n  - {text: \"I read the end again\", usage: {input: 901, output: 4}}\n", conversational)
 	b.changeRules(func(r *thread.Rules) { r.Tokens = 100 })
-	submit := func(n int) {
-		t.Helper()
-		text := strings.Repeat("Find out where the time goes. ", 400)
-		turn := belay.SubmitWork{Thread: thr, Task: belay.TaskID(fmt.Sprint("task_", n)), Turn: belay.TurnID(fmt.Sprint("turn_", n)), Text: belay.Content{Text: text, Tokens: tokens.Text(text)}, Rules: b.ref}
-		if err := b.h.Enqueue(t.Context(), belay.Order{ID: belay.CommandID(fmt.Sprint("cmd_", n)), Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: turn}); err != nil {
-			t.Fatal(err)
-		}
-		if err := b.e.Session(t.Context(), sess, nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	if err := b.h.Enqueue(t.Context(), belay.Order{ID: "cmd_new", Principal: "user:ann", Session: sess, Stream: sess.Stream(), Command: belay.CreateSession{Workspace: "/ws", Settings: b.settings}}); err != nil {
-		t.Fatal(err)
-	}
-	submit(1)
-	submit(2)
+	text := strings.Repeat("Find out where the time goes. ", 400)
+	submitCounted(b, 1, text)
+	submitCounted(b, 2, text)
 	log := b.log()
 	cut := find[event.ModelFailed](log)
-	if len(cut) != 1 || cut[0].Problem.Code != "CONTEXT_CUT" || cut[0].Problem.Class != "overflow" || cut[0].Limit != 900 || !strings.Contains(cut[0].Problem.Message, "num_ctx") || cut[0].Usage.Input != 900 {
+	if len(cut) != 1 || cut[0].Problem.Code != "CONTEXT_CUT" || cut[0].Problem.Class != "overflow" || cut[0].Limit != 900 || cut[0].Usage.Input != 900 {
 		t.Errorf("%+v", cut)
 	}
 	if n := len(find[event.ModelCompleted](log)); n != 1 {
 		t.Errorf("%d answers", n)
+	}
+	warned(t, log)
+}
+
+func warned(t *testing.T, log []event.Envelope) {
+	t.Helper()
+	if w := find[event.RuntimeWarning](log); len(w) != 1 || w[0].Code != "CONTEXT_CUT" || !strings.Contains(w[0].Message, "num_ctx") {
+		t.Errorf("warnings: %+v", w)
+	}
+}
+
+// A report of much less than instructions and tools alone have may be what a server
+// counts besides what it has in its cache: the person is told, once, and nothing else
+// comes of it. One of nothing isn't told.
+func TestAReportThatIsNoSizeTeachesNoContext(t *testing.T) {
+	for input, warns := range map[int]bool{700: true, 300: false, 0: false} {
+		b := newBench(t, fmt.Sprintf("steps:\n  - {text: done, usage: {input: %d, output: 4}}\n", input), conversational)
+		b.changeRules(func(r *thread.Rules) { r.Tokens = 5000 })
+		submitCounted(b, 1, "Find out where the time goes.")
+		log := b.log()
+		if n := len(find[event.ModelCompleted](log)); n != 1 || len(find[event.ModelFailed](log)) > 0 {
+			t.Errorf("input %d: %d answers, %+v", input, n, find[event.ModelFailed](log))
+		}
+		if warns {
+			warned(t, log)
+		} else if w := find[event.RuntimeWarning](log); len(w) > 0 {
+			t.Errorf("input %d: %+v", input, w)
+		}
 	}
 }

@@ -101,12 +101,12 @@ const leastCut = 512
 
 // cut is which reports mean that the server left out a part of the request: those of
 // less than half of the estimate, but not of much less than it read before, as some
-// report only what is new to them. A model that calls tools has read them: less than
-// half of the instructions and tools is no size, and no later report of it is. A
-// server is told so once.
+// report only what is new to them. So may less than half of the instructions and tools
+// be: it teaches nothing, and neither does any later report of that model. A server is
+// told so once.
 func (d *decision) cut() core.Cut {
 	to, c := d.to(), &d.Counts
-	least, fixed := int64(leastCut), scaled(d.rules.Tokens, leastFactor)
+	fixed := scaled(d.rules.Tokens, leastFactor)
 	reported, expected := int64(0), d.Turn.Step.Tokens
 	if c.Asked == to.Route {
 		reported = c.Most
@@ -115,8 +115,11 @@ func (d *decision) cut() core.Cut {
 	if c.All == 0 || c.learned(to.Route) > 0 || 0 < reported && reported < fixed {
 		return core.Cut{}
 	}
-	least = max(least, reported/4*3)
-	return core.Cut{From: least, Called: max(least, fixed), Below: expected / 2}
+	cut := core.Cut{From: max(leastCut, fixed, reported/4*3), Below: expected / 2}
+	if reported == 0 {
+		cut.Doubted = leastCut
+	}
+	return cut
 }
 
 // total is All; 0 if it isn't known.

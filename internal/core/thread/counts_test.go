@@ -41,20 +41,20 @@ func TestContextsAreLearned(t *testing.T) {
 		context int64
 		cut     core.Cut
 	}{
-		"nothing is known":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 512, Called: 512, Below: 3000}},
+		"nothing is known":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 512, Below: 3000, Doubted: 512}},
 		"its reports are no size": {[]string{"rules tokens=3000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=1000`, "result 1 ok tokens=50"}, 0, core.Cut{}},
-		"many tools":              {[]string{"rules tokens=3000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 512, Called: 1500, Below: 4000}},
+		"many tools":              {[]string{"rules tokens=3000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 1500, Below: 4000, Doubted: 512}},
 		"nothing is counted":      {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1"}, 0, core.Cut{}},
-		"the catalogue":           {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000"}, 8000, core.Cut{From: 512, Called: 512, Below: 3000}},
+		"the catalogue":           {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000"}, 8000, core.Cut{From: 512, Below: 3000, Doubted: 512}},
 		"a refusal":               {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
 		"a refusal of less":       {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
 		"a refusal of more":       {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=9000", "submit t2 tokens=10"}, 6000, core.Cut{}},
 		"another refusal":         {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10", "fail overflow limit=2048", "submit t3 tokens=10"}, 2048, core.Cut{}},
-		"another model's":         {[]string{"rules tokens=1000 compact=off route=a/x route=b/y:10000", "open", "submit t1 tokens=5000", "fail overflow limit=4096"}, 10000, core.Cut{From: 512, Called: 512, Below: 3000}},
-		"it says none":            {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Called: 512, Below: 3516}},
-		"it has read more":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=8000`, "result 1 ok tokens=50"}, 0, core.Cut{From: 6000, Called: 6000, Below: 4040}},
-		"it reports the same":     {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=3000", `model read{"path":"a"} input=4000`, "result 1 ok tokens=3000", `model read{"path":"b"} input=4096`, "result 1 ok tokens=3000", `model read{"path":"c"} input=4096`, "result 1 ok tokens=3000"}, 0, core.Cut{From: 3072, Called: 3072, Below: 5074}},
-		"it has, in what's gone":  {[]string{"rules tokens=1000 compact=off route=a/x completion=conversational", "open", "submit t1 tokens=5000", `model "done" stop=stop input=8000`, "rollback thread -", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Called: 512, Below: 1335}},
+		"another model's":         {[]string{"rules tokens=1000 compact=off route=a/x route=b/y:10000", "open", "submit t1 tokens=5000", "fail overflow limit=4096"}, 10000, core.Cut{From: 512, Below: 3000, Doubted: 512}},
+		"it says none":            {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 3516, Doubted: 512}},
+		"it has read more":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=8000`, "result 1 ok tokens=50"}, 0, core.Cut{From: 6000, Below: 4040}},
+		"it reports the same":     {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=3000", `model read{"path":"a"} input=4000`, "result 1 ok tokens=3000", `model read{"path":"b"} input=4096`, "result 1 ok tokens=3000", `model read{"path":"c"} input=4096`, "result 1 ok tokens=3000"}, 0, core.Cut{From: 3072, Below: 5074}},
+		"it has, in what's gone":  {[]string{"rules tokens=1000 compact=off route=a/x completion=conversational", "open", "submit t1 tokens=5000", `model "done" stop=stop input=8000`, "rollback thread -", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 1335, Doubted: 512}},
 	} {
 		w := newWorld(t)
 		for _, line := range c.lines {
