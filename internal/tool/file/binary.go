@@ -12,7 +12,7 @@ import (
 // or from where it stops being text.
 func (p *place) binary(b []byte) error {
 	return tool.Failf(tool.Denied, CodeBinary, "%s is not UTF-8 text: %s of %s", show(p.name), TypeOf(b), size(p.info.Size())).
-		WithHint("read shows text only; use a program that understands the format")
+		WithHint("read shows text, pictures, PDF and notebooks; use a program that understands the format")
 }
 
 // TypeOf names the commonest formats by how they begin.

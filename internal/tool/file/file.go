@@ -42,6 +42,8 @@ const (
 	CodeNoChange      = "NO_CHANGE"
 	CodeKeepsChanging = "KEEPS_CHANGING"
 	CodeNoSpace       = "NO_SPACE"
+	CodeNotNotebook   = "NOT_A_NOTEBOOK"
+	CodeNoCell        = "NO_SUCH_CELL"
 	CodeUnknownEffect = "UNKNOWN_EFFECT"
 	CodeIO            = "IO"
 )
@@ -58,7 +60,9 @@ const (
 )
 
 // Tools lists the tools of this package.
-func Tools() []tool.Tool { return []tool.Tool{Read(), Write(), Edit(), Patch(), List()} }
+func Tools() []tool.Tool {
+	return []tool.Tool{Read(), Write(), Edit(), Patch(), List()}
+}
 
 // reading and writing are what the specs have in common.
 func reading(name, doc string) tool.Spec {

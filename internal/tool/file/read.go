@@ -14,6 +14,7 @@ import (
 	"hash"
 	"io"
 	"os"
+	"path"
 	"slices"
 	"strings"
 	"unicode/utf8"
@@ -62,6 +63,9 @@ func (p *place) read(ctx context.Context, c tool.Call, in readArgs) (tool.Result
 		return tool.Result{}, err
 	}
 	defer f.Close()
+	if r, shown, err := p.other(c, in, f); shown || err != nil {
+		return r, err
+	}
 	w := &window{first: max(in.Offset, 1), limit: in.Limit, room: readLimit - 512}
 	if p.info.Size() <= maxContent {
 		w.hash = sha256.New()
@@ -73,6 +77,31 @@ func (p *place) read(ctx context.Context, c tool.Call, in readArgs) (tool.Result
 		return tool.Result{}, tool.Failf(tool.BadArguments, CodeBeyondEnd, "%s has %d lines; offset %d is beyond them", show(p.name), w.lines(), w.first)
 	}
 	return p.result(c, w)
+}
+
+// other shows a file that isn't shown as lines; false: it is.
+func (p *place) other(c tool.Call, in readArgs, f io.ReaderAt) (r tool.Result, shown bool, err error) {
+	head := make([]byte, 512)
+	n, err := f.ReadAt(head, 0)
+	if err != nil && err != io.EOF {
+		return r, false, nil // a file of the system, which is read from its beginning
+	}
+	if media := mediaOfStart(head[:n]); media != "" {
+		r, err = p.picture(c, media)
+		return r, true, err
+	}
+	if path.Ext(p.name) != ".ipynb" || p.info.Size() > maxContent {
+		return r, false, nil
+	}
+	content, err := p.content()
+	if err != nil {
+		return r, true, err
+	}
+	if book, ok := parseNotebook(content); ok {
+		r, err = p.notebook(c, in, content, book)
+		return r, true, err
+	}
+	return r, false, nil
 }
 
 func (p *place) result(c tool.Call, w *window) (tool.Result, error) {
