@@ -261,7 +261,7 @@ func TestSwappedPathsNeverEscape(t *testing.T) {
 		}
 	})
 	reads, seen, stopped := 10_000, 0, 0
-	for i := range reads {
+	for i := 0; i < reads || (seen == 0 || stopped == 0) && i < 100*reads; i++ { // a busy machine may stop the swaps for long
 		r, err := file.Read().Run(t.Context(), b.Call(args{"path": []string{"name", "flip/f"}[i%2]}))
 		if strings.Contains(r.Text, "secret") {
 			t.Fatalf("read %d escaped", i)
