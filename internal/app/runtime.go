@@ -96,6 +96,7 @@ type Outcome struct {
 // what it is, or becomes what the server's settings say.
 type SettingsInput struct {
 	Mode      string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
+	Approvals string   `json:"approvals,omitempty" jsonschema:"what becomes of a question: wait (for an answer), deny"`
 	Allow     []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
 	Tools     string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
 	Provider  string   `json:"provider,omitempty" jsonschema:"who serves the model"`

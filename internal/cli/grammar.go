@@ -25,6 +25,7 @@ type topCommand struct {
 func topCommands(a *command.Program) []topCommand {
 	return []topCommand{
 		{"chat", "Talk with an agent in this terminal. It is what belay does without a command.", func() any { return new(work.ChatCmd) }, "submit_turn,respond_action,update_thread"},
+		{"print", "Answer once and print the answer alone: belay -p TEXT.", func() any { return new(work.PrintCmd) }, "submit_turn"},
 		{"run", "Give an agent something to do and see it through.", func() any { return new(work.RunCmd) }, "submit_turn"},
 		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }, ""},
 		{"queue", "List the turns of a session that wait, and change their order.", func() any { return new(work.QueueCmd) }, ""},
