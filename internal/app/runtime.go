@@ -151,6 +151,11 @@ type Workspaces interface {
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
 	// Secrets are the registered secrets.
 	Secrets() *secret.Scrubber
+	// Servers are the MCP servers of a workspace, by name.
+	Servers(ctx context.Context, workspace string) ([]Server, error)
+	// TestServer starts an MCP server, reads what it has and ends it. accept says that
+	// what it has is accepted. What is wrong with the server is in the answer.
+	TestServer(ctx context.Context, workspace, name string, accept bool) (*ServerTest, error)
 }
 
 // Ground is what calls in a workspace are judged on.

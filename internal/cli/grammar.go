@@ -51,6 +51,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"attach", "Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches.", func() any { return new(sessions.AttachCmd) }, "attach"},
 		{"tool", "List and show tools, and run one call without a model.", func() any { return new(work.ToolCmd) }, ""},
 		{"trust", "Say which files of a workspace count, as they are now.", func() any { return new(permission.TrustCmd) }, "list_trust,trust_file,revoke_trust"},
+		{"mcp", "List, show and try MCP servers, and accept what they say of their tools.", func() any { return new(permission.MCPCmd) }, ""},
 		{"models", "List and show the models that are known: context, abilities, prices.", func() any { return new(machine.ModelsCmd) }, ""},
 		{"policy", "Look at what decides whether a call may run.", func() any { return new(permission.PolicyCmd) }, ""},
 		{"login", "Keep a vendor's key, after trying it.", func() any { return new(machine.LoginCmd) }, ""},

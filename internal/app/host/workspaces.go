@@ -118,6 +118,9 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 
 // Rules keeps what a turn is decided by.
 func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	if err := w.host.Learn(ctx, ws); err != nil { // before the lock: servers take their time
+		return belay.Ref{}, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, err := w.look(ctx, ws)
@@ -222,7 +225,7 @@ func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
 		if err := c.Check(); err != nil {
 			return nil, err
 		}
-		if places[ws], err = h.furnish(c); err != nil {
+		if places[ws], err = h.furnish(ctx, c); err != nil {
 			return nil, err
 		}
 	}
