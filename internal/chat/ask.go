@@ -2,118 +2,165 @@ package chat
 
 import (
 	"context"
+	"encoding/json"
 	"net/url"
+	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/screen"
 )
 
-// find looks for the question that is to be on the screen: the oldest of those that
-// wait.
+// waits is a question that waits, as listActions tells it.
+type waits struct {
+	ID      belay.ActionID     `json:"actionId"`
+	Version string             `json:"version"`
+	Budget  *event.BudgetAsked `json:"budget"`
+}
+
+// find puts the oldest question that waits on the screen, if any does.
 func (c *Chat) find() {
-	waiting := c.conv.asks()
-	if len(waiting) == 0 {
-		c.ask = nil
-		return
-	}
+	id := c.conv.session
 	c.jobs.start(func(ctx context.Context) func() {
-		var out struct {
-			Actions []asked `json:"actions"`
+		var all struct {
+			Actions []waits `json:"actions"`
 		}
-		err := c.Runtime.Read(ctx, "listActions", Query{Values: url.Values{"sessionId": {string(c.conv.session)}}}, &out)
+		var p block.Preview
+		err := c.Runtime.Read(ctx, "listActions", Query{Values: url.Values{"sessionId": {string(id)}}}, &all)
+		if err == nil && len(all.Actions) > 0 {
+			err = c.Runtime.Read(ctx, "previewAction", Query{ID: string(all.Actions[0].ID)}, &p)
+		}
 		return func() {
-			if err != nil {
+			switch {
+			case id != c.conv.session:
+			case belay.CodeOf(err) == belay.CodeAlreadyAnswered: // a fact says so, and it is looked again
+			case err != nil:
 				c.fail(err)
-				return
+			case len(all.Actions) == 0:
+				c.ask = nil
+			default:
+				c.found(p, all.Actions[0].Budget, len(all.Actions))
 			}
-			c.found(out.Actions)
 		}
 	})
 }
 
-// found puts the oldest question on the screen, unless it is there as it is.
-func (c *Chat) found(all []asked) {
-	if len(all) == 0 {
-		c.ask = nil
+// found puts a question on the screen, whole, unless it is there as it is.
+func (c *Chat) found(p block.Preview, budget *event.BudgetAsked, of int) {
+	if c.ask != nil && c.ask.ID == p.ID && c.ask.Version == p.Version {
+		c.ask.of = of
 		return
 	}
-	if c.ask != nil && c.ask.ID == all[0].ID && c.ask.Version == all[0].Version {
-		c.ask.of = len(all)
+	c.ask = &question{Preview: p, budget: budget, of: of, drawn: c.Now()}
+	c.finished()
+	l, _ := c.drawn()
+	_, height := c.Terminal.Size()
+	lines := p.Lines(l.Options)
+	if p.Kind != "permission" && len(lines) < height/4 {
+		c.ask.text = lines // it is printed with the answer
 		return
 	}
-	c.ask = newQuestion(all[0], previewOf(all[0]), 1, len(all), c.Now())
-	c.print("! " + block.Line(c.ask.head()))
-	if c.ask.Shown != "" {
-		c.print("  " + c.ask.Shown)
-	}
+	c.print(lines...)
 }
 
 // answers takes a key for the question on the screen; false: it isn't one of its keys.
 func (c *Chat) answers(k screen.Key) bool {
 	q := c.ask
+	q.direct = false
 	chosen, ok := q.choose(k.Name)
 	if !ok {
-		q.direct = false
 		return false
 	}
-	q.direct = false
-	in := map[string]any{"decision": "allow"}
-	switch {
-	case q.Kind == "question" && chosen.key == "t":
-		c.begin("answer", "", func(text string) bool {
-			if text == "" {
-				return false
-			}
-			c.respond(q, map[string]any{"decision": "answer", "message": text})
-			return true
+	respond := func(in map[string]any) bool { c.respond(q, in); return true }
+	switch chosen.key {
+	case "y":
+		respond(map[string]any{"decision": "allow"})
+	case "s":
+		respond(map[string]any{"decision": "allow", "scope": "session"})
+	case "a":
+		if q.Shows != block.PreviewCommand {
+			respond(map[string]any{"decision": "allow", "scope": "prefix", "prefix": q.Prefix})
+			break
+		}
+		c.enter("allow commands that begin with", q.Prefix, func(words string) bool {
+			return strings.TrimSpace(words) != "" && respond(map[string]any{"decision": "allow", "scope": "prefix", "prefix": words})
 		})
-		return true
-	case q.Kind == "question" && chosen.key != "n":
-		in["decision"], in["message"] = "answer", chosen.label
-	case chosen.key == "n" && q.Kind == "permission":
-		c.begin("why not (Enter sends, Esc goes back)", "", func(text string) bool {
-			c.respond(q, map[string]any{"decision": "deny", "message": text})
-			return true
+	case "+":
+		c.enter("raise it by, such as +5usd", "+", func(amount string) bool {
+			return respond(map[string]any{"decision": "allow", "budget": amount})
 		})
-		return true
-	case chosen.key == "n":
-		in["decision"] = "deny"
-	case chosen.key == "s":
-		in["scope"] = "session"
-	case chosen.key == "+":
-		c.begin("raise by, such as +5usd", "+", func(text string) bool {
-			c.respond(q, map[string]any{"decision": "allow", "budget": text})
-			return true
+	case "e":
+		c.change(q)
+	case "n":
+		if q.Kind != "permission" {
+			respond(map[string]any{"decision": "deny"})
+			break
+		}
+		c.enter("why not (Enter sends, Esc goes back)", "", func(why string) bool {
+			return respond(map[string]any{"decision": "deny", "message": why})
 		})
-		return true
-	case chosen.key == "a" && q.preview.Wider:
-		in["scope"] = "session"
-	case chosen.key == "a":
-		c.begin("commands that begin with", q.preview.Scope, func(text string) bool {
-			c.respond(q, map[string]any{"decision": "allow", "scope": "prefix", "prefix": text})
-			return true
+	case "t":
+		c.enter("answer", "", func(text string) bool {
+			return strings.TrimSpace(text) != "" && respond(map[string]any{"decision": "answer", "message": text})
 		})
-		return true
+	case "?":
+		c.explain(q)
+	default: // a number
+		respond(map[string]any{"decision": "answer", "message": q.Options[chosen.key[0]-'1']})
 	}
-	c.respond(q, in)
 	return true
 }
 
-// respond answers a question as it was seen. That it was answered is a fact that comes.
+// respond answers a question as it was seen. What comes of it are facts.
 func (c *Chat) respond(q *question, in map[string]any) {
 	in["actionId"], in["version"] = q.ID, q.Version
 	c.jobs.start(func(ctx context.Context) func() {
 		err := c.Runtime.Do(ctx, "respond_action", in, nil)
 		return func() {
-			if err == nil {
-				return
-			}
-			c.fail(err)
-			if code := belay.CodeOf(err); code == belay.CodeConflict || code == belay.CodeAlreadyAnswered {
-				c.ask = nil
+			if c.failed(err); err != nil {
+				if code := belay.CodeOf(err); code == belay.CodeConflict || code == belay.CodeAlreadyAnswered {
+					c.ask = nil
+				}
 				c.find()
 			}
 		}
 	})
+}
+
+// change lets the person edit the call's arguments, and allows it with them.
+func (c *Chat) change(q *question) {
+	var args json.RawMessage
+	err := c.Terminal.Release(func() (err error) {
+		args, err = c.Desk.Edit(c.jobs.ctx, q.Args)
+		return err
+	})
+	if err != nil {
+		c.fail(err)
+		return
+	}
+	c.print("changed to:")
+	for line := range strings.Lines(block.Words(args)) {
+		c.print("  " + block.Line(line))
+	}
+	c.enter("allow it so? y, or Esc goes back", "", func(text string) bool {
+		if text == "y" || text == "yes" {
+			c.respond(q, map[string]any{"decision": "allow", "args": args})
+		}
+		return true
+	})
+}
+
+// explain says why a question is asked, and what its answers mean.
+func (c *Chat) explain(q *question) {
+	why := "it can change things, and no rule allows it"
+	if q.Rule != "" {
+		why = "rule " + q.Rule + " asks for it"
+		if q.Mode != "" {
+			why += " in mode " + modeName(belay.Mode(q.Mode))
+		}
+	}
+	c.print(block.Line("  why: "+why+"; /why "+string(q.ID)+" tells more"),
+		"  y allows this call alone, as it is shown. a and s allow more until the session ends; /grants lists that, and takes it back.",
+		block.Line("  n denies it, and the model reads why. Without an answer it is denied on "+q.Until.Local().Format("2 Jan 15:04")+"."))
 }

@@ -1,8 +1,11 @@
 package chat
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"maps"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -15,16 +18,37 @@ import (
 type Options struct {
 	Runtime   Runtime
 	Terminal  *screen.Terminal
+	Desk      Desk
 	Look      block.Options            // how blocks are rendered; its Width and Now are set here
 	Workspace string                   // of a new session
 	Session   belay.SessionID          // that is continued; empty: a new one
+	Pick      bool                     // the person chooses the session first
 	Begin     belay.Settings           // of a new session, as they are shown
-	Settings  map[string]any           // what is chosen for the session, as submit_turn takes it
+	Settings  map[string]any           // of a new session, as submit_turn takes them
+	Changes   map[string]any           // of the settings of a session that is continued
 	First     string                   // a message that is sent at once
 	Notes     []string                 // lines that are printed first
-	Environ   []string                 // of programs such as the editor, NAME=value
+	Notify    string                   // how the person is told that it waits or has ended: auto, bell, off
 	Explain   func(error) *belay.Error // an error as it may be shown
 	Now       func() time.Time
+}
+
+// Desk is what the person's machine has besides the terminal.
+type Desk interface {
+	// EditText opens a text in the person's editor, in a file of that name.
+	EditText(ctx context.Context, name string, text []byte) ([]byte, error)
+	// Edit opens a call's arguments in the person's editor.
+	Edit(ctx context.Context, args []byte) (json.RawMessage, error)
+	// Page shows a text in the person's pager.
+	Page(ctx context.Context, text []byte) error
+	// Belay runs another command of this program on the terminal.
+	Belay(ctx context.Context, args ...string) error
+	// BelayText returns what another command of this program prints.
+	BelayText(ctx context.Context, args ...string) ([]byte, error)
+	// Files are the files of a folder as git sees them.
+	Files(ctx context.Context, dir string) ([]string, error)
+	// Branch is what is checked out in a folder, with * if files were changed.
+	Branch(ctx context.Context, dir string) string
 }
 
 // Chat is a conversation on a terminal. Its goroutine is the only one that touches
@@ -33,42 +57,69 @@ type Chat struct {
 	Options
 	jobs    *jobs
 	items   chan arrival
+	unlink  context.CancelFunc // ends following; nil: nothing is followed
 	conv    conversation
 	comp    screen.Composer
+	files   files
 	entry   *entry    // what the composed text is for; nil: it is a message
 	ask     *question // on the screen; nil: none is
+	pick    *picker   // what is chosen from; nil: nothing is
 	keys    twice
-	note    string // drawn until the next key
+	changes map[string]any // of settings, that go with the next message
+	began   time.Time      // the conversation
+	note    string         // drawn until the next key
+	branch  string
+	away    bool // the terminal's window has no focus
 	leaving bool
 }
 
 // arrival is what a followed session brings.
 type arrival struct {
 	Item
-	err error
+	session belay.SessionID
+	err     error
 }
 
 // entry is a use of the composer other than for a message.
 type entry struct {
 	label string
-	kept  string                 // the message that was composed before
+	kept  screen.Draft           // the message that was composed before
 	done  func(text string) bool // takes what was entered; false: it is to be changed
 }
 
-// Run holds a conversation until the person leaves, and returns the session; empty, if
+// Run holds a conversation until the person leaves, and returns its session; empty, if
 // none was begun. What runs then is parked when the caller closes the runtime.
 func Run(ctx context.Context, o Options) (belay.SessionID, error) {
-	c := &Chat{Options: o, jobs: newJobs(ctx), items: make(chan arrival, 256)}
+	c := &Chat{Options: o, began: o.Now(), jobs: newJobs(ctx, o.Terminal.Guard), items: make(chan arrival, 256)}
 	defer c.jobs.close()
 	c.print(o.Notes...)
-	c.conv.settings, c.conv.workspace = o.Begin, o.Workspace
-	if o.Session != "" {
-		c.follow(o.Session)
+	c.fresh()
+	switch {
+	case o.Session != "":
+		c.resume(o.Session)
+		c.changes = o.Changes
+	case o.Pick:
+		c.pickSession()
 	}
 	if o.First != "" {
 		c.send(o.First, "")
 	}
-	return c.conv.session, c.loop()
+	c.remember()
+	c.look()
+	err := c.loop()
+	return c.conv.session, err
+}
+
+// fresh puts an empty conversation on the screen: the next message begins a session.
+func (c *Chat) fresh() {
+	if c.unlink != nil {
+		c.unlink()
+		c.unlink = nil
+	}
+	c.changes = maps.Clone(c.Settings)
+	c.conv = conversation{settings: c.Begin, workspace: c.Workspace, began: c.Now()}
+	c.conv.fold.Load = c.content
+	c.ask = nil
 }
 
 // spin is the time between two frames of what moves while a turn runs.
@@ -81,7 +132,7 @@ func (c *Chat) loop() error {
 	for !c.leaving {
 		c.show()
 		var moves <-chan time.Time
-		if c.conv.turn != "" || c.ask != nil {
+		if c.conv.turn != "" {
 			moves = tick.C
 		}
 		select {
@@ -118,13 +169,18 @@ func (c *Chat) take(a arrival) error {
 	}
 }
 
-// follow makes a session the one on the screen.
+// follow makes a session the one on the screen, and continues its turn if one was
+// parked.
 func (c *Chat) follow(id belay.SessionID) {
+	c.fresh()
+	c.changes = nil
 	c.conv.session = id
-	c.jobs.start(func(ctx context.Context) func() {
+	ctx, unlink := context.WithCancel(c.jobs.ctx)
+	c.unlink = unlink
+	c.jobs.start(func(context.Context) func() {
 		for item, err := range c.Runtime.Follow(ctx, id, "") {
 			select {
-			case c.items <- arrival{item, err}:
+			case c.items <- arrival{item, id, err}:
 			case <-ctx.Done():
 				return nil
 			}
@@ -133,28 +189,97 @@ func (c *Chat) follow(id belay.SessionID) {
 	})
 }
 
-// arrived takes one thing that happened in the session.
+// arrived takes one thing that happened in a session.
 func (c *Chat) arrived(a arrival) error {
+	if a.session != c.conv.session {
+		return nil
+	}
+	if a.Broken == nil {
+		c.conv.stale = time.Time{}
+	}
 	switch {
+	case errors.Is(a.err, context.Canceled):
 	case a.err != nil:
-		if errors.Is(a.err, context.Canceled) {
-			return nil
-		}
 		return a.err
 	case a.Fact != nil:
-		c.conv.stale = ""
 		c.conv.apply(*a.Fact)
-		switch a.Fact.Data.(type) {
-		case event.ActionRequired, event.ActionResolved:
-			c.find()
-		}
+		c.happened(*a.Fact)
 	case a.Flow != nil:
 		c.conv.fold.Flow(*a.Flow)
 	case a.Broken != nil:
-		c.fail(a.Broken)
+		c.broke(a.Broken)
 	case a.Gone:
 		c.print("the session was deleted")
-		c.leaving = true
+		c.fresh()
 	}
 	return nil
+}
+
+// happened does what a fact calls for besides being shown.
+func (c *Chat) happened(ev event.Envelope) {
+	switch ev.Data.(type) {
+	case event.ActionRequired:
+		c.find()
+		c.tell(ev.Time, "waits for you")
+	case event.ActionResolved:
+		c.find()
+	case event.TurnCompleted, event.TurnFailed:
+		c.tell(ev.Time, "has ended")
+		c.note = ""
+		c.look()
+	}
+}
+
+// broke says why nothing comes from a session: the server is away, or another process
+// drives it.
+func (c *Chat) broke(err error) {
+	if c.Runtime.Server() != "" {
+		if c.conv.stale.IsZero() {
+			c.conv.stale = c.Now()
+		}
+		return
+	}
+	e := c.Explain(err)
+	if e.Code == belay.CodeOwned {
+		c.print(block.Line(e.Message + "; it is followed here"))
+		return
+	}
+	c.fail(err)
+}
+
+// maxContent is how much of a content is read to be shown.
+const maxContent = 8 << 20
+
+// content reads a content that a fact names.
+func (c *Chat) content(ref belay.Ref) ([]byte, error) {
+	if ref.Size > maxContent {
+		return nil, belay.Errorf(belay.CodeTooLarge, "it has %d bytes", ref.Size)
+	}
+	ctx, cancel := context.WithTimeout(c.jobs.ctx, 5*time.Second)
+	defer cancel()
+	var b bytes.Buffer
+	err := c.Runtime.Read(ctx, "getContent", Query{ID: string(ref.Digest)}, &b)
+	return b.Bytes(), err
+}
+
+// look finds out what the status line says of the folder and the context.
+func (c *Chat) look() {
+	id, thread, dir := c.conv.session, c.conv.thread, c.conv.workspace
+	c.jobs.start(func(ctx context.Context) func() {
+		branch := ""
+		if c.Runtime.Server() == "" {
+			branch = c.Desk.Branch(ctx, dir)
+		}
+		var used struct {
+			Full int `json:"full"`
+		}
+		if thread != "" {
+			c.Runtime.Read(ctx, "getThreadContext", Query{ID: string(thread)}, &used) //nolint:errcheck // then nothing is shown of it
+		}
+		return func() {
+			if c.branch = branch; c.conv.session == id {
+				c.conv.full = used.Full
+			}
+		}
+	})
 }

@@ -22,17 +22,21 @@ type conversation struct {
 	settings  belay.Settings
 	turn      belay.TurnID // the one that runs; empty: none does
 	began     time.Time
-	turns     []pastTurn
+	turns     []pastTurn // that began, without those that were taken back
+	texts     []pastTurn // of turns that haven't begun
 	cost      event.CostSum
 	outputs   []block.Call // calls whose programs printed something, by their numbers
 	answer    string       // of the last turn, as Markdown
-	stale     string       // why nothing new comes; empty: it does
+	full      int          // percent of the model's context that is used; 0: not known
+	stale     time.Time    // since when the server can't be reached; zero: it can be
+	files     []block.File // as calls changed them, in order
 }
 
 // pastTurn is a turn that a person can go back to.
 type pastTurn struct {
 	id   belay.TurnID
 	text string
+	mode belay.QueueMode
 }
 
 // apply takes a fact.
@@ -57,38 +61,35 @@ func (c *conversation) apply(ev event.Envelope) {
 	}
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
-		c.turns = append(c.turns, pastTurn{ev.IDs.Turn, p.Text.Text})
+		c.texts = append(c.texts, pastTurn{ev.IDs.Turn, p.Text.Text, p.Queue})
 	case event.TurnStarted:
 		c.turn, c.began, c.answer = ev.IDs.Turn, ev.Time, ""
+		if i := slices.IndexFunc(c.texts, func(t pastTurn) bool { return t.id == ev.IDs.Turn }); i >= 0 {
+			c.turns, c.texts = append(c.turns, c.texts[i]), slices.Delete(c.texts, i, i+1)
+		}
 	case event.TurnCompleted, event.TurnFailed:
 		if c.turn == ev.IDs.Turn {
 			c.turn = ""
 		}
 	case event.HistoryRollbackCompleted:
 		if p.Scope == event.ScopeThread {
-			c.back(p.Turns)
+			c.turns = slices.DeleteFunc(c.turns, func(t pastTurn) bool { return slices.Contains(p.Turns, t.id) })
 		}
 	}
-}
-
-// back leaves out turns that were taken back.
-func (c *conversation) back(gone []belay.TurnID) {
-	kept := c.turns[:0]
-	for _, t := range c.turns {
-		if !slices.Contains(gone, t.id) {
-			kept = append(kept, t)
-		}
-	}
-	c.turns = kept
 }
 
 // finished returns the blocks that came to their end since the last call.
 func (c *conversation) finished() []block.Block {
-	all := c.fold.Take()
+	all := slices.DeleteFunc(c.fold.Take(), func(b block.Block) bool {
+		return b.Kind == block.KindEnd && !slices.ContainsFunc(c.turns, func(t pastTurn) bool { return t.id == b.Turn })
+	}) // a turn that never began has no end to tell of
 	for _, b := range all {
 		switch {
-		case b.Kind == block.KindCall && b.Call.Output > 0:
-			c.outputs = append(c.outputs, *b.Call)
+		case b.Kind == block.KindCall:
+			c.files = append(c.files, b.Call.Files...)
+			if b.Call.Output > 0 {
+				c.outputs = append(c.outputs, *b.Call)
+			}
 		case b.Kind == block.KindAnswer:
 			c.answer += b.Text
 		}
@@ -106,12 +107,7 @@ func (c *conversation) waiting() (all []block.Block) {
 	return all
 }
 
-// asks returns the questions that wait, the oldest first.
-func (c *conversation) asks() (all []block.Question) {
-	for _, b := range c.fold.Live() {
-		if b.Kind == block.KindQuestion {
-			all = append(all, *b.Asked)
-		}
-	}
-	return all
+// steers reports whether a message that waits is given to the model in the running turn.
+func (c *conversation) steers(id belay.TurnID) bool {
+	return slices.ContainsFunc(c.texts, func(t pastTurn) bool { return t.id == id && t.mode == belay.QueueSteer })
 }

@@ -1,7 +1,9 @@
 package chat
 
 import (
+	"cmp"
 	"fmt"
+	"path"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -14,7 +16,7 @@ type look struct{ block.Options }
 
 // pick is the first of two where signs beyond ASCII can be shown.
 func (l look) pick(sign, ascii string) string {
-	if l.UTF8 {
+	if l.UTF8 && !l.ScreenReader {
 		return sign
 	}
 	return ascii
@@ -65,54 +67,80 @@ func (l look) apart(left, right string, width int) string {
 	return left + strings.Repeat(" ", room) + right
 }
 
-// look is how it is drawn now.
-func (c *Chat) look() (look, int) {
+// drawn is how things are drawn now, and the terminal's width.
+func (c *Chat) drawn() (look, int) {
 	width, _ := c.Terminal.Size()
 	o := c.Look
-	o.Width, o.Now = width, c.Now()
+	o.Width, o.Now = width-1, c.Now()
 	return look{o}, width
 }
 
 // print prints finished lines.
 func (c *Chat) print(lines ...string) { c.Terminal.Print(lines...) }
 
-// show prints what is finished and draws the rest.
-func (c *Chat) show() {
-	l, width := c.look()
+// finished prints what came to its end.
+func (c *Chat) finished() {
+	l, _ := c.drawn()
 	for _, b := range c.conv.finished() {
-		c.print(block.Render(b, l.Options)...)
-	}
-	var r screen.Region
-	for _, b := range c.conv.fold.Live() {
-		if b.Kind != block.KindInput && b.Kind != block.KindQuestion {
-			r.Lines = append(r.Lines, block.Render(b, l.Options)...)
+		if strings.HasPrefix(b.By, "stream:") {
+			b.By = "" // the runtime's own hand gave it on
+		}
+		if lines := block.Render(b, l.Options); len(lines) > 0 {
+			if b.Kind == block.KindInput {
+				c.print("")
+			}
+			c.print(lines...)
 		}
 	}
-	if c.ask != nil {
-		r.Lines = append(r.Lines, c.ask.lines(l, width)...)
+}
+
+// show prints what is finished and draws the rest.
+func (c *Chat) show() {
+	c.finished()
+	l, width := c.drawn()
+	var r screen.Region
+	add := func(lines ...string) { r.Lines = append(r.Lines, lines...) }
+	for _, b := range c.conv.fold.Live() {
+		if b.Kind == block.KindInput || b.Kind == block.KindQuestion || b.Kind == block.KindCall && b.Call.State == block.Asking {
+			continue // they are drawn below, or have been printed
+		}
+		add(block.Render(b, l.Options)...)
 	}
-	if c.conv.turn != "" && c.ask == nil {
-		r.Lines = append(r.Lines, c.activity(l, width))
+	if c.ask != nil {
+		add(c.ask.text...)
+		add(c.ask.lines(l, width)...)
+	} else if c.conv.turn != "" {
+		add(c.activity(l, width))
 	}
 	for _, b := range c.conv.waiting() {
-		r.Lines = append(r.Lines, l.apart(l.pick("⋯ ", ". ")+"queued: "+block.Short(b.Text, max(20, width-40)), l.dim("↑ takes it back"), width))
+		label := "queued: "
+		if c.conv.steers(b.Turn) {
+			label = "steering: "
+		}
+		add(l.apart(l.pick("⋯ ", ". ")+label+block.Short(b.Text, max(20, width-32)), l.dim(l.pick("↑", "Up")+" takes it back"), width))
 	}
-	c.composed(l, width, &r)
+	if c.pick != nil {
+		lines, col := c.pick.lines(l)
+		r.Row, r.Col, r.Cursor = len(r.Lines), col, true
+		add(lines...)
+	} else {
+		c.composed(l, width, &r)
+	}
 	if c.note != "" {
-		r.Lines = append(r.Lines, l.dim(block.Line(c.note)))
+		add(l.dim(block.Line(c.note)))
 	}
-	r.Lines = append(r.Lines, c.status(l, width))
+	add(l.dim(c.status(l, width)))
 	c.Terminal.Draw(r)
 }
 
-// composed draws the composer, with the cursor in it.
+// composed draws the composer, with the cursor in it, and what completes its word.
 func (c *Chat) composed(l look, width int, r *screen.Region) {
 	head := l.pick("› ", "> ")
 	if c.entry != nil {
-		head = c.entry.label + ": "
+		head = block.Line(c.entry.label) + ": "
 	}
 	indent := screen.Width(head)
-	lines, row, col := c.comp.Lines(width - indent - 1)
+	lines, row, col := c.comp.Lines(max(1, width-indent-2))
 	r.Row, r.Col, r.Cursor = len(r.Lines)+row, indent+col, true
 	for i, line := range lines {
 		if i > 0 {
@@ -120,6 +148,7 @@ func (c *Chat) composed(l look, width int, r *screen.Region) {
 		}
 		r.Lines = append(r.Lines, head+line)
 	}
+	r.Lines = append(r.Lines, c.comp.List(width-1, l.pick("› ", "> "))...)
 }
 
 // frames move while a turn runs.
@@ -127,29 +156,31 @@ var frames = []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "�
 
 // activity says that a turn runs, for how long, and how it is stopped.
 func (c *Chat) activity(l look, width int) string {
-	took := l.Now.Sub(c.conv.began)
-	said := fmt.Sprintf("working %02d:%02d", int(took.Minutes()), int(took.Seconds())%60)
 	if l.ScreenReader {
-		return "working"
+		return "Working. Escape stops it."
 	}
+	took := max(0, l.Now.Sub(c.conv.began))
+	said := fmt.Sprintf("working %02d:%02d", int(took.Minutes()), int(took.Seconds())%60)
 	return l.apart(l.pick(frames[int(took/spin)%len(frames)], "*")+" "+said, l.dim("Esc stops"), width)
 }
 
-// status is the line at the bottom: model, mode, cost, folder.
+// status is the line at the bottom: model, mode, context, cost, branch.
 func (c *Chat) status(l look, width int) string {
 	s := c.conv.settings
-	model := s.Model
-	if model == "" {
-		model = s.Provider
+	parts := []string{block.Line(cmp.Or(s.Model, path.Base(s.Provider))), modeName(s.Mode)}
+	if c.conv.full > 0 {
+		parts = append(parts, fmt.Sprintf("ctx %d %%", c.conv.full))
 	}
-	parts := []string{block.Line(model), modeName(s.Mode)}
-	if c.conv.cost.State() != "" && c.conv.session != "" {
+	if state := c.conv.cost.State(); state == "known" || state == "estimated" || state == "at_least" {
 		parts = append(parts, block.Money(c.conv.cost))
 	}
-	if c.conv.stale != "" {
-		parts = append(parts, c.conv.stale)
+	if c.branch != "" {
+		parts = append(parts, block.Line(c.branch))
 	}
-	return l.dim(l.apart(strings.Join(parts, l.pick(" · ", " | ")), "? help", width))
+	if !c.conv.stale.IsZero() {
+		parts = append(parts, "stale since "+c.conv.stale.Format("15:04:05"))
+	}
+	return l.apart(strings.Join(parts, l.pick(" · ", " | ")), "? help", width)
 }
 
 // modeName is a mode as people say it.

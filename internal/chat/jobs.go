@@ -8,14 +8,15 @@ import (
 // jobs are what is done beside the conversation: requests that may take time, and the
 // session that is followed.
 type jobs struct {
-	ctx  context.Context
-	stop context.CancelFunc
-	wg   sync.WaitGroup
-	done chan func() // what the conversation does with a job's result
+	ctx   context.Context
+	stop  context.CancelFunc
+	guard func() // deferred by each
+	wg    sync.WaitGroup
+	done  chan func() // what the conversation does with a job's result
 }
 
-func newJobs(ctx context.Context) *jobs {
-	j := &jobs{done: make(chan func())}
+func newJobs(ctx context.Context, guard func()) *jobs {
+	j := &jobs{guard: guard, done: make(chan func())}
 	j.ctx, j.stop = context.WithCancel(ctx)
 	return j
 }
@@ -24,6 +25,7 @@ func newJobs(ctx context.Context) *jobs {
 // conversation; nil is nothing.
 func (j *jobs) start(f func(ctx context.Context) (then func())) {
 	j.wg.Go(func() {
+		defer j.guard()
 		if then := f(j.ctx); then != nil {
 			select {
 			case j.done <- then:

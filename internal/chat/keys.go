@@ -6,28 +6,28 @@ import "time"
 type action string
 
 const (
-	toComposer action = ""            // the composer takes the key
-	nothing    action = "nothing"     // the key has no meaning here
-	submit     action = "submit"      // sends the message; while a turn runs it steers it
-	enqueue    action = "enqueue"     // sends the message for after the running turn
-	newLine    action = "newline"     // begins another line of the message
-	takeBack   action = "take back"   // takes the last message that waits back into the composer
-	older      action = "older"       // the message before, of this workspace
-	newer      action = "newer"       // the message after it
-	interrupt  action = "interrupt"   // ends the running turn
-	rewind     action = "rewind"      // goes back to an earlier turn
-	clear      action = "clear"       // empties the composer
-	warn       action = "warn"        // says that the key leaves when it is pressed again
-	leave      action = "leave"       // parks the turn and leaves
-	toQuestion action = "question"    // the next key answers the question
-	complete   action = "complete"    // completes the word
-	nextMode   action = "next mode"   // default, accept edits, plan
-	inEditor   action = "editor"      // edits the message in the person's editor
-	search     action = "search"      // searches the messages of this workspace
-	lastOutput action = "output"      // shows the last output in the pager
-	suspend    action = "suspend"     // stops the process, as a shell's job
-	redraw     action = "redraw"      // draws everything below the finished lines again
-	pasteImage action = "paste image" // attaches the picture in the clipboard
+	toComposer action = ""          // the composer takes the key
+	nothing    action = "nothing"   // the key has no meaning here
+	submit     action = "submit"    // sends the message; while a turn runs it steers it
+	enqueue    action = "enqueue"   // sends the message for after the running turn
+	newLine    action = "newline"   // begins another line of the message
+	takeBack   action = "take back" // takes the last message that waits back into the composer
+	older      action = "older"     // the message before, of this workspace
+	newer      action = "newer"     // the message after it
+	interrupt  action = "interrupt" // ends the running turn
+	rewind     action = "rewind"    // goes back to an earlier turn
+	clear      action = "clear"     // empties the composer
+	warn       action = "warn"      // says that the key leaves when it is pressed again
+	leave      action = "leave"     // parks the turn and leaves
+	toQuestion action = "question"  // the next key answers the question
+	complete   action = "complete"  // completes the word
+	nextMode   action = "next mode" // default, accept edits, plan
+	inEditor   action = "editor"    // edits the message in the person's editor
+	search     action = "search"    // searches the messages of this workspace
+	lastOutput action = "output"    // shows the last output in the pager
+	suspend    action = "suspend"   // stops the process, as a shell's job
+	redraw     action = "redraw"    // draws everything below the finished lines again
+	help       action = "help"      // lists keys and commands
 )
 
 // situation is what the meaning of a key depends on.
@@ -48,8 +48,6 @@ func bind(key string, s situation, again bool) action {
 			return nothing
 		}
 		return submit
-	case "alt+enter", "ctrl+j", "shift+enter":
-		return newLine
 	case "tab":
 		switch {
 		case s.composed && s.asked:
@@ -57,7 +55,6 @@ func bind(key string, s situation, again bool) action {
 		case s.composed && s.working:
 			return enqueue
 		}
-		return complete
 	case "up":
 		switch {
 		case !s.composed && s.waits:
@@ -99,12 +96,14 @@ func bind(key string, s situation, again bool) action {
 		return search
 	case "ctrl+o":
 		return lastOutput
-	case "ctrl+v":
-		return pasteImage
 	case "ctrl+z":
 		return suspend
 	case "ctrl+l":
 		return redraw
+	case "?":
+		if !s.composed {
+			return help
+		}
 	}
 	return toComposer
 }

@@ -26,7 +26,6 @@ import (
 	"os"
 	"os/exec"
 	"sync"
-	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -47,7 +46,6 @@ type Command struct {
 	Open   bool      // Write gives it input while it runs, instead of Stdin
 	PTY    *Size     // it gets a terminal of this size, which Write types on; nil: pipes
 	Output io.Writer // gets standard output and standard error as they come, from one goroutine
-	Errors io.Writer // gets standard error instead, from a goroutine of its own; not with PTY
 	Grace  time.Duration
 	Linger time.Duration
 	Box    Box // the boundary to run in; nil is none
@@ -96,13 +94,12 @@ type Process struct {
 	cmd           *exec.Cmd
 	guard         *guard
 	out           *os.File      // where its output comes from: a pipe, or a terminal
-	errs          *os.File      // where standard error comes from; nil: out
 	in            *os.File      // where its input goes; nil: nowhere
 	pty           bool          // out and in are one terminal
 	apart         bool          // it is a helper that isn't in the guard's group
 	read          chan struct{} // closed when the output has ended
-	bytes         atomic.Int64
-	outErr        error // owned by the reader until read is closed
+	bytes         int64         // owned by the reader until read is closed
+	outErr        error         // as bytes
 
 	stop chan string   // capacity 1: why it is to end
 	done chan struct{} // closed when all of it has ended
@@ -151,7 +148,7 @@ func Start(c Command) (*Process, error) {
 		g.watch(p.PID)
 	}
 	p.Start = startOfChild(p.PID)
-	go p.readAll(c.Output, c.Errors)
+	go p.pump(c.Output)
 	go p.supervise()
 	return p, nil
 }
@@ -175,13 +172,6 @@ func (p *Process) connect(c Command) (far []*os.File, err error) {
 	}
 	far = append(far, w)
 	p.out, p.cmd.Stdout, p.cmd.Stderr = r, w, w
-	if c.Errors != nil {
-		if p.errs, w, err = os.Pipe(); err != nil {
-			return far, fmt.Errorf("pipe for the errors: %w", err)
-		}
-		far = append(far, w)
-		p.cmd.Stderr = w
-	}
 	var in *os.File
 	if c.Open {
 		in, p.in, err = os.Pipe()
@@ -196,10 +186,8 @@ func (p *Process) connect(c Command) (far []*os.File, err error) {
 }
 
 func (p *Process) disconnect() {
-	for _, f := range []*os.File{p.out, p.errs} {
-		if f != nil {
-			f.Close()
-		}
+	if p.out != nil {
+		p.out.Close()
 	}
 	if p.in != nil && !p.pty {
 		p.in.Close()
@@ -238,29 +226,19 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// readAll moves the output until all of it has ended.
-func (p *Process) readAll(out, errs io.Writer) {
-	defer close(p.read)
-	var other sync.WaitGroup
-	if p.errs != nil {
-		other.Go(func() { p.pump(p.errs, errs) }) //nolint:errcheck // what isn't taken is thrown away
-	}
-	p.outErr = p.pump(p.out, out)
-	other.Wait()
-}
-
-// pump moves an output until its last writer is gone or the pipe is closed.
+// pump moves the output until its last writer is gone or the pipe is closed.
 // A failing destination must not block the program: the rest is thrown away.
-func (p *Process) pump(src *os.File, dst io.Writer) (failed error) {
+func (p *Process) pump(dst io.Writer) {
+	defer close(p.read)
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := src.Read(buf)
-		p.bytes.Add(int64(n))
-		if n > 0 && dst != nil && failed == nil {
-			_, failed = dst.Write(buf[:n])
+		n, err := p.out.Read(buf)
+		p.bytes += int64(n)
+		if n > 0 && dst != nil && p.outErr == nil {
+			_, p.outErr = dst.Write(buf[:n])
 		}
 		if err != nil {
-			return failed
+			return
 		}
 	}
 }

@@ -45,6 +45,7 @@ type Screen struct {
 	waiting int      // their bytes
 	dropped int      // lines that were dropped because too many waited
 	region  Region   // as it is wanted
+	sent    string   // sequences that print nothing, and are to be written
 	redraw  bool     // draw the region even if it hasn't changed
 	lost    bool     // another program wrote: the region isn't where it was drawn
 	paused  bool
@@ -220,11 +221,11 @@ func (s *Screen) frame() (frame string, ended bool) {
 		want = s.region.cut(width, height)
 	}
 	s.given = !active
-	lines, dropped, changed := s.lines, s.dropped, s.redraw || active != s.active
-	s.lines, s.waiting, s.dropped, s.redraw, s.lost = nil, 0, 0, false, false
+	lines, dropped, changed, sent := s.lines, s.dropped, s.redraw || active != s.active, s.sent
+	s.lines, s.waiting, s.dropped, s.redraw, s.lost, s.sent = nil, 0, 0, false, false, ""
 	s.mu.Unlock()
 	if len(lines) == 0 && !changed && want.equal(s.drawn) {
-		return "", ended
+		return sent, ended
 	}
 	var b strings.Builder
 	if active && !s.active {
@@ -260,7 +261,7 @@ func (s *Screen) frame() (frame string, ended bool) {
 	if want.Cursor || len(want.Lines) == 0 {
 		b.WriteString(showCursor)
 	}
-	b.WriteString(syncOff)
+	b.WriteString(syncOff + sent)
 	if !active {
 		b.WriteString(s.off)
 	}

@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -13,16 +14,18 @@ import (
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/screen"
 )
 
 // ChatCmd is belay on a terminal without another command: a conversation.
 type ChatCmd struct {
 	command.SettingFlags
-	Continue bool     `short:"c" help:"Continue the last session of this workspace."`
-	Resume   *string  `short:"r" placeholder:"ID" help:"Continue a session: its id, a beginning or the last digits of it; without an id, one of a list."`
-	Server   string   `placeholder:"URL" help:"Use a server for everything; BELAY_TOKEN has its token."`
-	Text     []string `arg:"" optional:"" help:"A message that is sent at once."`
+	Continue     bool     `short:"c" help:"Continue the last session of this workspace."`
+	Resume       *string  `short:"r" placeholder:"ID" help:"Continue a session: its id, a beginning or the last digits of it; without an id, one of a list."`
+	Server       string   `placeholder:"URL" help:"Use a server for everything; BELAY_TOKEN has its token."`
+	ScreenReader bool     `help:"Draw nothing anew: states as sentences, numbered choices."`
+	Text         []string `arg:"" optional:"" help:"A message that is sent at once."`
 }
 
 // Run implements command.Command.
@@ -32,11 +35,17 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if !isFile || !isFileToo || !a.IsTerminal(in) || !a.IsTerminal(out) {
 		return 0, belay.Errorf(belay.CodeUsage, "a conversation needs a terminal").WithHint("belay run TEXT")
 	}
+	if a.Getenv("TERM") == "dumb" {
+		return 0, belay.Errorf(belay.CodeUsage, "the terminal can't move its cursor").At("TERM=dumb").WithHint("belay run TEXT")
+	}
 	if c.Continue && c.Resume != nil {
 		return 0, belay.Errorf(belay.CodeUsage, "--resume names one session, --continue another").At("--continue").WithHint("leave one of them out")
 	}
-	o := chat.Options{Workspace: a.Workspace, First: strings.Join(c.Text, " "), Environ: a.Environ, Now: a.Now, Explain: a.Explained,
-		Look: block.Options{Colour: a.Getenv("NO_COLOR") == "", UTF8: true, Me: a.Principal()}}
+	o := chat.Options{Workspace: a.Workspace, First: strings.Join(c.Text, " "), Desk: desk{a}, Now: a.Now, Explain: a.Explained,
+		Look: block.Options{Colour: a.Getenv("NO_COLOR") == "", UTF8: true, ScreenReader: c.ScreenReader, Me: a.Principal()}}
+	if charset := cmp.Or(a.Getenv("LC_ALL"), a.Getenv("LC_CTYPE"), a.Getenv("LANG")); charset != "" {
+		o.Look.UTF8 = strings.Contains(strings.ToUpper(strings.ReplaceAll(charset, "-", "")), "UTF8")
+	}
 	var err error
 	if c.Server == "" {
 		err = c.here(ctx, a, &o)
@@ -50,7 +59,8 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		return 0, err
 	}
 	defer o.Runtime.Close() //nolint:errcheck // everything that was accepted is durable
-	if c.Continue || c.Resume != nil {
+	o.Pick = c.Resume != nil && *c.Resume == ""
+	if c.Continue || c.Resume != nil && !o.Pick {
 		if o.Session, err = c.session(ctx, o); err != nil {
 			return 0, err
 		}
@@ -62,26 +72,69 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	id, err := chat.Run(ctx, o)
 	o.Terminal.Close()
 	if id != "" {
-		fmt.Fprintf(a.Err, "resume: belay -r %s%s\n", tail(id), a.StoreFlag)
+		fmt.Fprintf(a.Err, "resume: belay -r %s%s\n", chat.Tail(id), a.StoreFlag)
 	}
 	return belay.ExitOK, err
 }
 
-// tail is the end of a session's id, which is enough to name it.
-func tail(id belay.SessionID) string { return string(id)[max(0, len(id)-6):] }
-
 // here opens the runtime of this process, with the settings of a new session.
 func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options) error {
-	b, err := beginTalk(ctx, a, c.Given(), a.PickModel)
+	ws, p, err := a.EnterChecked(ctx)
 	if err != nil {
 		return err
 	}
-	if b.note != "" {
-		o.Notes = append(o.Notes, block.Line(b.note))
+	g := c.Given()
+	chosen, err := a.ChooseModel(ctx, p, g)
+	if open, ok := errors.AsType[*config.OpenChoice](err); ok {
+		chosen, err = a.PickModel(ctx, p, open)
 	}
-	o.Workspace, o.Begin, o.Settings = b.workspace, b.settings.Settings, b.given
-	o.Runtime, err = a.LocalChat(ctx, b.workspace)
+	if err != nil {
+		return err
+	}
+	if chosen != (config.Choice{}) {
+		o.Notes = append(o.Notes, block.Line("using "+chosen.String()))
+		g["provider"], g["model"] = []string{chosen.Provider}, []string{chosen.Model}
+	}
+	if g.Get("completion") == "" {
+		g["completion"] = []string{string(belay.CompletionConversational)}
+	}
+	s, err := a.Fresh(p, g)
+	if err != nil {
+		return err
+	}
+	o.Workspace, o.Begin = ws, s.Settings
+	if o.Settings, err = settingsOf(g); err != nil {
+		return err
+	}
+	if o.Changes, err = settingsOf(c.Given()); err != nil {
+		return err
+	}
+	o.Settings["provider"], o.Settings["model"] = s.Provider, s.Model
+	if g.Get("script") != "" {
+		o.Changes["provider"] = s.Provider
+	}
+	o.Runtime, err = a.LocalChat(ctx, ws)
 	return err
+}
+
+// settingsOf are settings as commands take them.
+func settingsOf(g config.Given) (map[string]any, error) {
+	out := map[string]any{}
+	for _, s := range config.All() {
+		v, ok := g[s.Name]
+		switch {
+		case !ok || s.Name == "script":
+		case s.JSON == "":
+			return nil, belay.Errorf(belay.CodeUsage, "a conversation doesn't take it").At("--"+s.Name).WithHint("belay config set %s %s", s.Name, strings.Join(v, ","))
+		case s.List:
+			out[s.JSON] = v
+		case s.Switch():
+			out[s.JSON] = true
+		default:
+			out[s.JSON] = v[0]
+		}
+	}
+	return out, nil
 }
 
 // session is the one that is continued.

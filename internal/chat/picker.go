@@ -1,0 +1,286 @@
+package chat
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/block"
+	"github.com/belay-run/belay/internal/screen"
+)
+
+// picker is a list to choose from. What is typed leaves those in whose text it is.
+type picker struct {
+	title  string
+	rows   []row
+	filter string
+	at     int
+	typed  func(filter string) // finds other rows for what was typed; nil: those that there are are filtered
+}
+
+// row is something to choose.
+type row struct {
+	text   string
+	chosen func()
+}
+
+// shownRows is how many rows are drawn at a time.
+const shownRows = 8
+
+// matching are the rows that have what was typed.
+func (p *picker) matching() []row {
+	if p.filter == "" || p.typed != nil {
+		return p.rows
+	}
+	return slices.DeleteFunc(slices.Clone(p.rows), func(r row) bool {
+		return !strings.Contains(strings.ToLower(r.text), strings.ToLower(p.filter))
+	})
+}
+
+// take takes a key. over: the list is done with; chosen is what was chosen, or nil.
+func (p *picker) take(k screen.Key) (over bool, chosen func()) {
+	rows := p.matching()
+	typed := func(filter string) {
+		p.filter, p.at = filter, 0
+		if p.typed != nil {
+			p.typed(filter)
+		}
+	}
+	switch k.Name {
+	case "esc", "ctrl+c":
+		return true, nil
+	case "enter":
+		if len(rows) > 0 {
+			return true, rows[min(p.at, len(rows)-1)].chosen
+		}
+	case "up", "ctrl+p":
+		p.at = max(0, p.at-1)
+	case "down", "ctrl+n":
+		p.at = min(p.at+1, max(0, len(rows)-1))
+	case "backspace":
+		if r := []rune(p.filter); len(r) > 0 {
+			typed(string(r[:len(r)-1]))
+		}
+	default:
+		if k.Text != "" {
+			typed(p.filter + k.Text)
+		}
+	}
+	return false, nil
+}
+
+// lines are the list as it is drawn, and the column of the cursor in the first.
+func (p *picker) lines(l look) (lines []string, col int) {
+	head := p.title + ": " + block.Line(p.filter)
+	lines = append(lines, head)
+	rows := p.matching()
+	from := max(0, min(p.at-shownRows/2, len(rows)-shownRows))
+	for i, r := range rows[from:min(from+shownRows, len(rows))] {
+		mark := "  "
+		if from+i == p.at {
+			mark = l.pick("› ", "> ")
+		}
+		lines = append(lines, mark+block.Line(r.text))
+	}
+	if len(rows) == 0 {
+		lines = append(lines, "  nothing fits")
+	}
+	return append(lines, l.dim(fmt.Sprintf("  %s · Enter chooses · Esc goes back · type to search", block.Plural(len(rows), "line")))), screen.Width(head)
+}
+
+// picks takes a key for the list on the screen.
+func (c *Chat) picks(k screen.Key) {
+	p := c.pick
+	over, chosen := p.take(k)
+	if over && c.pick == p {
+		c.pick = nil
+	}
+	if chosen != nil {
+		chosen()
+	}
+}
+
+// listed is a session as lists have it.
+type listed struct {
+	ID      belay.SessionID `json:"id"`
+	Title   string          `json:"title"`
+	Updated time.Time       `json:"updated"`
+	Cost    event.CostSum   `json:"cost"`
+	Actions []struct{}      `json:"actions"`
+	Threads []struct {
+		Turn *struct {
+			Status  string        `json:"status"`
+			Outcome belay.Outcome `json:"outcome"`
+		} `json:"turn"`
+	} `json:"threads"`
+	Worktree *belay.Worktree `json:"worktree"`
+}
+
+// state is a session in a word.
+func (s *listed) state() string {
+	if n := len(s.Actions); n > 0 {
+		return block.Plural(n, "question") + " waits"
+	}
+	if len(s.Threads) == 0 || s.Threads[len(s.Threads)-1].Turn == nil {
+		return "new"
+	}
+	t := s.Threads[len(s.Threads)-1].Turn
+	return cmp.Or(string(t.Outcome), t.Status)
+}
+
+func (s *listed) line(now time.Time) string {
+	text := fmt.Sprintf("%s  %s  %s ago  %s", Tail(s.ID), cmp.Or(s.Title, "(no title)"), block.Ago(now.Sub(s.Updated)), s.state())
+	if s.Worktree != nil {
+		text += "  " + s.Worktree.Branch
+	}
+	return text
+}
+
+// Tail is the end of a session's id, which is enough to name it.
+func Tail(id belay.SessionID) string { return string(id)[max(0, len(id)-6):] }
+
+// pickSession lets the person choose a session of this workspace; what they type
+// searches the words of all of them.
+func (c *Chat) pickSession() {
+	p := &picker{title: "resume"}
+	p.typed = func(filter string) {
+		c.jobs.start(func(ctx context.Context) func() {
+			all, err := c.list(ctx, filter)
+			return func() {
+				if p.filter != filter {
+					return // something else was typed meanwhile
+				}
+				c.failed(err)
+				p.rows = nil
+				for _, s := range all {
+					p.rows = append(p.rows, row{s.line(c.Now()), func() { c.resume(s.ID) }})
+				}
+			}
+		})
+	}
+	c.pick = p
+	p.typed("")
+}
+
+// list are sessions of this workspace, the newest first: those whose title, id or words
+// have a text.
+func (c *Chat) list(ctx context.Context, text string) ([]listed, error) {
+	var out struct {
+		Sessions []listed `json:"sessions"`
+	}
+	q := url.Values{"workspace": {c.Workspace}, "archived": {"false"}, "limit": {"500"}}
+	if err := c.Runtime.Read(ctx, "read_sessions", Query{Values: q}, &out); err != nil || text == "" {
+		return out.Sessions, err
+	}
+	var hits struct {
+		Hits []struct {
+			Session belay.SessionID `json:"sessionId"`
+		} `json:"hits"`
+	}
+	c.Runtime.Read(ctx, "read_search", Query{Values: url.Values{"q": {text}, "limit": {"100"}}}, &hits) //nolint:errcheck // titles and ids are searched anyway
+	return slices.DeleteFunc(out.Sessions, func(s listed) bool {
+		for _, h := range hits.Hits {
+			if h.Session == s.ID {
+				return false
+			}
+		}
+		return !strings.Contains(strings.ToLower(s.line(c.Now())), strings.ToLower(text))
+	}), nil
+}
+
+// resume puts a session on the screen, and continues its turn if one was parked.
+func (c *Chat) resume(id belay.SessionID) {
+	c.follow(id)
+	c.continues(id)
+}
+
+// pickTurn lets the person choose a message to go back before, and what goes back.
+func (c *Chat) pickTurn() {
+	p := &picker{title: "go back before"}
+	for i, t := range slices.Backward(c.conv.turns) {
+		p.rows = append(p.rows, row{fmt.Sprintf("%d  %s", i+1, block.Short(t.text, 100)), func() { c.pickScope(i, t.text) }})
+	}
+	if len(p.rows) == 0 {
+		c.note = "there is no message to go back before"
+		return
+	}
+	c.pick = p
+}
+
+// pickScope lets the person choose what goes back to before a turn; i is its place.
+func (c *Chat) pickScope(i int, text string) {
+	again, stays := func() { c.comp.Set(text) }, "0"
+	if i > 0 {
+		stays = string(c.conv.turns[i-1].id)
+	}
+	c.pick = &picker{title: "take back", rows: []row{
+		{"conversation and files", func() {
+			c.takesBack("rollback_thread", map[string]any{"turn": stays}, again)
+		}},
+		{"files only", func() { c.takesBack("undo_turns", map[string]any{"turns": len(c.conv.turns) - i}, nil) }},
+		{"conversation only, in a new session", func() { c.fork(stays, again) }},
+	}}
+}
+
+// plan is what taking back means.
+type plan struct {
+	Files []struct {
+		Path string `json:"path"`
+	} `json:"files"`
+	Foreign []reason `json:"foreign"`
+	Lost    []reason `json:"lost"`
+	Ran     []struct {
+		Tool string `json:"tool"`
+		What string `json:"what"`
+	} `json:"ran"`
+}
+
+type reason struct{ Path, Why string }
+
+// lines say what a plan does, and what it can't.
+func (p *plan) lines() (all []string) {
+	for _, f := range p.Files {
+		all = append(all, "  goes back: "+f.Path)
+	}
+	for _, r := range p.Foreign {
+		all = append(all, "  changed by others: "+r.Path+": "+r.Why)
+	}
+	for _, r := range p.Lost {
+		all = append(all, "  can't be taken back: "+r.Path+": "+r.Why)
+	}
+	for _, r := range p.Ran {
+		all = append(all, "  can't be taken back: what "+strings.TrimSpace(r.Tool+" "+r.What)+" did")
+	}
+	for i := range all {
+		all[i] = block.Line(all[i])
+	}
+	return all
+}
+
+// takesBack shows what a rollback means, and does it if the person still wants it.
+func (c *Chat) takesBack(command string, in map[string]any, then func()) {
+	in["sessionId"], in["dryRun"] = c.conv.session, true
+	c.jobs.start(func(ctx context.Context) func() {
+		var p plan
+		err := c.Runtime.Do(ctx, command, in, &p)
+		return func() {
+			if c.failed(err); err != nil {
+				return
+			}
+			c.print(p.lines()...)
+			delete(in, "dryRun")
+			rows := []row{{"yes, take it back", func() { c.do(command, in, then) }}, {"no", func() {}}}
+			if len(p.Foreign) > 0 {
+				in["force"] = true
+				rows[0].text = "yes, also what others changed"
+			}
+			c.pick = &picker{title: "take it back", rows: rows}
+		}
+	})
+}
