@@ -51,6 +51,15 @@ type ToolSpec struct {
 	Untrusted    bool            `json:"untrusted,omitempty"`   // what it returns comes from outside
 	Definition   Digest          `json:"definition,omitempty"`  // of the manifest that declares it
 	Handled      string          `json:"handled,omitempty"`     // complete or ask: the core answers the call, no tool runs
+	Server       string          `json:"server,omitempty"`      // the MCP server whose tool it is: its content comes with every result
+	Bounds       *ToolBounds     `json:"bounds,omitempty"`      // that its programs run in; nil: the turn's boundary
+}
+
+// ToolBounds is the boundary of a tool's programs, whatever the turn's is.
+type ToolBounds struct {
+	Boundary string   `json:"boundary,omitempty"` // by its name; empty is workspace-write
+	Network  string   `json:"network,omitempty"`  // full; empty is the boundary's
+	Write    []string `json:"write,omitempty"`    // absolute paths that can be written besides
 }
 
 // CommandArgs names the arguments of a tool that runs command lines. The gate

@@ -153,9 +153,10 @@ type SandboxViolation struct {
 // PolicyChanged says that rules or grants changed.
 type PolicyChanged struct {
 	fact
-	Kind     string       `json:"kind"`           // grant, rules, trust
-	Op       string       `json:"op"`             // granted, revoked, used_up, loaded
-	Path     string       `json:"path,omitempty"` // file whose trust changed
+	Kind     string       `json:"kind"`             // grant, rules, trust
+	Op       string       `json:"op"`               // granted, revoked, used_up, loaded; changed: a server defines its tools otherwise than was accepted
+	Path     string       `json:"path,omitempty"`   // file whose trust changed, or that describes Server
+	Server   string       `json:"server,omitempty"` // MCP server whose definitions Digest holds
 	Tool     string       `json:"tool,omitempty"`
 	ArgsHash belay.Digest `json:"argsHash,omitempty"` // the one call a grant covers
 	Prefix   string       `json:"prefix,omitempty"`   // or the start of the arguments it covers

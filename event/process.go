@@ -9,7 +9,8 @@ type ProcessStarted struct {
 	StartTime string   `json:"startTime,omitempty"` // tells it from another process with the same pid
 	Argv      []string `json:"argv"`
 	Cwd       string   `json:"cwd,omitempty"`
-	TTY       bool     `json:"tty,omitempty"` // it has a terminal
+	TTY       bool     `json:"tty,omitempty"`    // it has a terminal
+	Server    string   `json:"server,omitempty"` // the MCP server that it is: it stays after its call, for the whole session
 }
 
 // ProcessOutput is a piece of a process's output. For a process that may

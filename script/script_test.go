@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Main()
 	testscript.Main(m, map[string]func(){
-		"http": httpMain,
+		"http": httpMain, "mcpserver": mcpServerMain,
 		"belay": func() {
 			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
 			sandbox.Cleanup()
@@ -61,6 +61,7 @@ func params() testscript.Params {
 			"chatserver": chatserver,
 			"vendors":    vendors,
 
+			"placeServer":  placeServer,
 			"startServer":  startServer,
 			"stopServer":   stopServer,
 			"signalServer": signalServer,

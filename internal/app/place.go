@@ -11,6 +11,7 @@ import (
 type Place struct {
 	*config.Workspace
 	Tools *tool.Set
+	Own   []tool.Tool // of Tools, those that no MCP server has
 }
 
 // Draft is what a turn is to be decided by, before it is kept, and what it was made

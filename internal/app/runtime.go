@@ -96,6 +96,7 @@ type Outcome struct {
 // what it is, or becomes what the server's settings say.
 type SettingsInput struct {
 	Mode      string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
+	Approvals string   `json:"approvals,omitempty" jsonschema:"what becomes of a question: wait (for an answer), deny"`
 	Allow     []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
 	Tools     string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
 	Provider  string   `json:"provider,omitempty" jsonschema:"who serves the model"`
@@ -150,6 +151,11 @@ type Workspaces interface {
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
 	// Secrets are the registered secrets.
 	Secrets() *secret.Scrubber
+	// Servers are the MCP servers of a workspace, by name.
+	Servers(ctx context.Context, workspace string) ([]Server, error)
+	// TestServer starts an MCP server, reads what it has and ends it. accept says that
+	// what it has is accepted. What is wrong with the server is in the answer.
+	TestServer(ctx context.Context, workspace, name string, accept bool) (*ServerTest, error)
 }
 
 // Ground is what calls in a workspace are judged on.

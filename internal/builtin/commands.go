@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/app/channels"
 	"github.com/belay-run/belay/internal/app/policies"
 	"github.com/belay-run/belay/internal/app/processes"
+	"github.com/belay-run/belay/internal/app/servers"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/app/transfer"
@@ -20,12 +21,12 @@ import (
 // Commands returns the table of commands: the standard's, also those whose subsystem
 // isn't here yet, and the runtime's own.
 func Commands() []app.Command {
-	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), storage.Commands(), channels.Commands(), access.Commands(), planned())
+	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), storage.Commands(), channels.Commands(), access.Commands(), servers.Commands(), planned())
 }
 
 // Reads returns the table of reads.
 func Reads() []app.Read {
-	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), storage.Reads())
+	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), storage.Reads(), servers.Reads())
 }
 
 // planned are the standard's commands that this build hasn't.

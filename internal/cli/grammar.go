@@ -25,6 +25,7 @@ type topCommand struct {
 func topCommands(a *command.Program) []topCommand {
 	return []topCommand{
 		{"chat", "Talk with an agent in this terminal. It is what belay does without a command.", func() any { return new(work.ChatCmd) }, "submit_turn,respond_action,update_thread"},
+		{"print", "Answer once and print the answer alone: belay -p TEXT.", func() any { return new(work.PrintCmd) }, "submit_turn"},
 		{"run", "Give an agent something to do and see it through.", func() any { return new(work.RunCmd) }, "submit_turn"},
 		{"sessions", "List, show, resume and interrupt sessions.", func() any { return new(sessionsCmd) }, ""},
 		{"queue", "List the turns of a session that wait, and change their order.", func() any { return new(work.QueueCmd) }, ""},
@@ -50,6 +51,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"attach", "Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches.", func() any { return new(sessions.AttachCmd) }, "attach"},
 		{"tool", "List and show tools, and run one call without a model.", func() any { return new(work.ToolCmd) }, ""},
 		{"trust", "Say which files of a workspace count, as they are now.", func() any { return new(permission.TrustCmd) }, "list_trust,trust_file,revoke_trust"},
+		{"mcp", "List, show and try MCP servers, and accept what they say of their tools.", func() any { return new(permission.MCPCmd) }, ""},
 		{"models", "List and show the models that are known: context, abilities, prices.", func() any { return new(machine.ModelsCmd) }, ""},
 		{"policy", "Look at what decides whether a call may run.", func() any { return new(permission.PolicyCmd) }, ""},
 		{"login", "Keep a vendor's key, after trying it.", func() any { return new(machine.LoginCmd) }, ""},

@@ -116,7 +116,8 @@ func dispatch(ctx context.Context, a *command.Program, args []string) (int, erro
 }
 
 // chatted puts the command chat before arguments that mean a conversation: on a
-// terminal none at all, a text with blanks, or options of chat without a command.
+// terminal none at all, a text with blanks, or options of chat without a command; and
+// the command print before those with -p.
 func chatted(a *command.Program, args []string) []string {
 	if len(args) == 0 {
 		if a.IsTerminal(a.In) && a.IsTerminal(a.Out) {
@@ -125,9 +126,15 @@ func chatted(a *command.Program, args []string) []string {
 		return args
 	}
 	all := topCommands(a)
+	named := func(arg string) bool {
+		return slices.ContainsFunc(all, func(c topCommand) bool { return c.name == arg })
+	}
+	if i := slices.IndexFunc(args, func(arg string) bool { return arg == "-p" || arg == "--print" }); i >= 0 && !slices.ContainsFunc(args[:i], named) {
+		return append([]string{"print"}, args...)
+	}
 	for i, arg := range args {
 		switch {
-		case arg == "-h" || arg == "--help" || slices.ContainsFunc(all, func(c topCommand) bool { return c.name == arg }):
+		case arg == "-h" || arg == "--help" || named(arg):
 			return args
 		case (arg == "-r" || arg == "--resume") && (i == len(args)-1 || strings.HasPrefix(args[i+1], "-")):
 			args = slices.Replace(slices.Clone(args), i, i+1, "--resume=")

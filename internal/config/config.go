@@ -57,6 +57,7 @@ type Input struct {
 type Workspace struct {
 	in Input
 
+	served       []belay.ToolSpec // of MCP servers
 	commands     []manifest.Command
 	ignoredTools []Ignored
 	toolsErr     error
@@ -115,6 +116,14 @@ func (w *Workspace) Again(ctx context.Context, in Input) *Workspace {
 	}
 	n.readRest(ctx)
 	return n
+}
+
+// With is the workspace with the tools of its MCP servers.
+func (w *Workspace) With(served []belay.ToolSpec) *Workspace {
+	n := *w
+	n.served = served
+	n.compiled = n.compileOnce()
+	return &n
 }
 
 func (w *Workspace) readRest(ctx context.Context) {

@@ -52,7 +52,7 @@ func (in Input) readFiles(ctx context.Context) (files []file, err error) {
 		if f.File, err = parseFile(path, content); err != nil {
 			return nil, err
 		}
-		if !f.counts && len(f.Settings)+len(f.Providers) > 0 {
+		if !f.counts && len(f.Settings)+len(f.Providers)+len(f.Servers) > 0 {
 			standing, err := in.standing(ctx, ".belay/"+configName, content)
 			if err != nil {
 				return nil, err
@@ -97,6 +97,12 @@ func Describe(path string, content []byte) (all []Entry, err error) {
 		for _, c := range tools {
 			all = append(all, Entry{"tool " + c.Spec.Name, c.Argv.String()})
 		}
+	case filepath.Base(path) == serversFile:
+		servers, err := manifest.ReadServers(path, content)
+		if err != nil {
+			return nil, err
+		}
+		all = describeServers(servers)
 	case filepath.Base(path) == configName:
 		c, err := parseFile(path, content)
 		if err != nil {
@@ -108,6 +114,7 @@ func Describe(path string, content []byte) (all []Entry, err error) {
 		for _, p := range c.Providers {
 			all = append(all, Entry{"provider " + p.Name, ServiceOf(p).String()})
 		}
+		all = append(all, describeServers(c.Servers)...)
 	}
 	return all, nil
 }

@@ -74,7 +74,7 @@ var settings = []Setting{
 		narrows: func(_ *Layers, v, have string) bool {
 			return tool.Narrows(strings.Split(v, ","), strings.Split(have, ","))
 		}},
-	{Name: "approvals", Value: "HOW",
+	{Name: "approvals", JSON: "approvals", Value: "HOW",
 		Help:    "What to do when a permission is needed: ask (on this terminal), wait (for an answer), deny.",
 		take:    func(p *parser, v given) { p.out.Approvals = belay.Approvals(p.oneOf(v, "ask", "wait", "deny")) },
 		show:    func(s *Settings) string { return string(s.Approvals) },

@@ -25,9 +25,10 @@ func (w *Workspace) Commands() ([]manifest.Command, error) { return w.commands, 
 // IgnoredTools are the files of tools that don't count.
 func (w *Workspace) IgnoredTools() []Ignored { return w.ignoredTools }
 
-// Specs are all tools, by name: those of the program and those that are declared.
+// Specs are all tools, by name: those of the program, those that are declared and those
+// of MCP servers.
 func (w *Workspace) Specs() []belay.ToolSpec {
-	specs := slices.Clone(w.in.Tools)
+	specs := slices.Concat(w.in.Tools, w.served)
 	for _, c := range w.commands {
 		specs = append(specs, c.Spec)
 	}

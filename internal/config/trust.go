@@ -37,8 +37,45 @@ type TrustedFile struct {
 
 // TrustBook is what is trusted, folded from the facts.
 type TrustBook struct {
-	files map[string]TrustedFile
-	seq   int64
+	files   map[string]TrustedFile
+	servers map[serverID]TrustedServer
+	seq     int64
+}
+
+// serverID is an MCP server: the file that describes it, and its name there.
+type serverID struct{ file, name string }
+
+// TrustedServer are the definitions of an MCP server's tools.
+type TrustedServer struct {
+	Accepted belay.Ref  // content: those that a person accepted, or that were there when it was seen first
+	Seen     *belay.Ref // content: those it was seen with last, where they differ
+}
+
+// Server are the definitions of a server's tools that were accepted; false: it was
+// never seen.
+func (b *TrustBook) Server(file, name string) (TrustedServer, bool) {
+	if b == nil {
+		return TrustedServer{}, false
+	}
+	s, ok := b.servers[serverID{file, name}]
+	return s, ok
+}
+
+func (b *TrustBook) applyServer(p event.PolicyChanged) {
+	if b.servers == nil {
+		b.servers = map[serverID]TrustedServer{}
+	}
+	id := serverID{p.Path, p.Server}
+	switch {
+	case p.Op == "granted" && p.Digest != nil:
+		b.servers[id] = TrustedServer{Accepted: *p.Digest}
+	case p.Op == "changed" && p.Digest != nil:
+		s := b.servers[id]
+		s.Seen = p.Digest
+		b.servers[id] = s
+	case p.Op == "revoked":
+		delete(b.servers, id)
+	}
 }
 
 // Apply folds one fact of the stream. It takes any.
@@ -46,6 +83,10 @@ func (b *TrustBook) Apply(e event.Envelope) {
 	b.seq = max(b.seq, e.Seq)
 	p, ok := e.Data.(event.PolicyChanged)
 	if !ok || p.Kind != "trust" || p.Path == "" {
+		return
+	}
+	if p.Server != "" {
+		b.applyServer(p)
 		return
 	}
 	switch {
@@ -141,6 +182,31 @@ func (w TrustWriter) Revoke(ctx context.Context, path string) (had bool, err err
 	return had, err
 }
 
+// AcceptServer records the definitions of a server's tools that may be offered.
+func (w TrustWriter) AcceptServer(ctx context.Context, file, name string, definitions []byte) error {
+	return w.server(ctx, "granted", file, name, definitions)
+}
+
+// SeeServer records definitions that differ from those that were accepted.
+func (w TrustWriter) SeeServer(ctx context.Context, file, name string, definitions []byte) error {
+	return w.server(ctx, "changed", file, name, definitions)
+}
+
+func (w TrustWriter) server(ctx context.Context, op, file, name string, definitions []byte) error {
+	ref, err := w.Store.Put(ctx, definitions, "application/json")
+	if err != nil {
+		return err
+	}
+	_, err = w.write(ctx, func(b *TrustBook) *event.PolicyChanged {
+		s, ok := b.Server(file, name)
+		if op == "granted" && ok && s.Accepted == ref && s.Seen == nil || op == "changed" && s.Seen != nil && *s.Seen == ref {
+			return nil
+		}
+		return &event.PolicyChanged{Kind: "trust", Op: op, Path: file, Server: name, Digest: &ref, Tier: "user", By: w.By}
+	})
+	return err
+}
+
 // tries is how often a writer decides anew because another one was faster.
 const tries = 100
 
@@ -172,7 +238,7 @@ func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) *event.P
 
 // governed are the files of a workspace that count only when they are trusted,
 // relative to it.
-var governed = []string{".belay/belay.yaml", ".belay/policy.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
+var governed = []string{serversFile, ".belay/belay.yaml", ".belay/policy.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
 
 // Governs reports whether a path of a workspace is such a file's.
 func Governs(rel string) bool {

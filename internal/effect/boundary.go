@@ -2,6 +2,7 @@ package effect
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"github.com/belay-run/belay/internal/engine"
@@ -40,14 +41,28 @@ func (v *performer) box(run *engine.Run, eff core.RunTool, workspace string, s t
 	if v.e.c.Confine == nil {
 		return nil, notApplied(eff.Bound, errors.New("this process can't confine programs"))
 	}
-	is := eff.Bound.Is
-	is.Least = eff.Bound.Least
-	inner, err := v.e.c.Confine(is, workspace)
+	return newBox(v.e.c.Confine, eff.Bound, workspace, run.Leases(), s)
+}
+
+// BoxOf is a boundary for a program that no call starts. What was applied goes to the
+// sink.
+func BoxOf(confine Confine, bound *core.Bound, workspace string, s tool.Sink) (*tool.Box, error) {
+	return newBox(confine, bound, workspace, new(engine.Leases), s)
+}
+
+func newBox(confine Confine, bound *core.Bound, workspace string, leases *engine.Leases, s tool.Sink) (*tool.Box, error) {
+	is := bound.Is
+	is.Least = bound.Least
+	inner, err := confine(is, workspace)
 	if err != nil {
-		return nil, notApplied(eff.Bound, err)
+		return nil, notApplied(bound, err)
 	}
-	b := &recording{Box: inner, leases: run.Leases(), bound: eff.Bound, workspace: workspace, sink: s}
-	return &tool.Box{Box: b, Output: is.Limits.Output, Stopped: b.stopped}, nil
+	b := &recording{Box: inner, leases: leases, bound: bound, workspace: workspace, sink: s}
+	text, err := json.Marshal(is)
+	if err != nil {
+		return nil, err
+	}
+	return &tool.Box{Box: b, Is: belay.DigestOf(text), Output: is.Limits.Output, Stopped: b.stopped}, nil
 }
 
 func notApplied(b *core.Bound, err error) error {

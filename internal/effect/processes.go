@@ -46,12 +46,12 @@ func (b *backgroundPrograms) remove(s belay.StreamID, id belay.ProcessID) {
 	b.all = slices.DeleteFunc(b.all, func(p backgroundProcess) bool { return p.stream == s && p.ID() == id })
 }
 
-// of are the processes of a stream.
+// of are the processes of a stream that its model may see to.
 func (b *backgroundPrograms) of(s belay.StreamID) (all []tool.Running) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, p := range b.all {
-		if p.stream == s {
+		if _, serves := p.Running.(tool.Server); p.stream == s && !serves {
 			all = append(all, p.Running)
 		}
 	}

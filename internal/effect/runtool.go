@@ -219,7 +219,8 @@ func (s *sink) fact(p event.Payload) core.Fact {
 		if p.Kind == "artifact" {
 			ids.Artifact = artifactID(ids.Thread, p.Name)
 		}
-	case event.ProcessOutput, event.ProcessInput, event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated:
+	case event.ProcessOutput, event.ProcessInput, event.ProcessCompleted, event.ProcessFailed, event.ProcessTerminated,
+		event.ChannelConnected, event.ChannelDisconnected, event.ChannelResumed:
 		ids.Process = s.process()
 	}
 	return core.Fact{IDs: ids, Data: p}

@@ -80,6 +80,25 @@ func (s *Set) Bound(name string) (Bound, bool) {
 	return found, best >= 0
 }
 
+// OfTool is the boundary that a tool's programs run in by its own word. A name that
+// doesn't exist gives the narrowest one.
+func (s *Set) OfTool(t *belay.ToolBounds) Bound {
+	b, ok := s.Bound(cmp.Or(t.Boundary, belay.BoundaryWorkspace))
+	if !ok {
+		b, _ = s.Bound(belay.BoundaryReadOnly)
+	}
+	if b.Unbounded() {
+		return b
+	}
+	if t.Network != "" {
+		b.Is.Network, b.Is.Hosts, b.Name = t.Network, nil, b.Name+", network "+t.Network
+	}
+	for _, p := range t.Write {
+		b.Is.Write, b.Name = append(slices.Clone(b.Is.Write), p), b.Name+", write "+p
+	}
+	return b
+}
+
 // Boundaries are the names of all boundaries there are.
 func (s *Set) Boundaries() []string {
 	names := slices.Clone(BuiltinBoundaries)

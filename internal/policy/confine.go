@@ -209,6 +209,9 @@ func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool)
 		base, _ = s.Bound(ModeBoundary(r.Mode))
 		by = "mode " + string(r.Mode)
 	}
+	if t := r.Tool.Bounds; t != nil {
+		base, by, named = s.OfTool(t), "tool "+r.Tool.Name, t.Boundary != ""
+	}
 	out = Bound{Name: belay.BoundaryFull, Is: belay.Boundary{Name: belay.BoundaryFull, Network: belay.NetworkFull}}
 	from := by
 	for _, c := range v.parts {

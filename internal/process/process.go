@@ -26,6 +26,7 @@ import (
 	"os"
 	"os/exec"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -46,6 +47,7 @@ type Command struct {
 	Open   bool      // Write gives it input while it runs, instead of Stdin
 	PTY    *Size     // it gets a terminal of this size, which Write types on; nil: pipes
 	Output io.Writer // gets standard output and standard error as they come, from one goroutine
+	Errors io.Writer // gets standard error instead, from a goroutine of its own; not with PTY
 	Grace  time.Duration
 	Linger time.Duration
 	Box    Box // the boundary to run in; nil is none
@@ -94,12 +96,13 @@ type Process struct {
 	cmd           *exec.Cmd
 	guard         *guard
 	out           *os.File      // where its output comes from: a pipe, or a terminal
+	errs          *os.File      // where standard error comes from; nil: out
 	in            *os.File      // where its input goes; nil: nowhere
 	pty           bool          // out and in are one terminal
 	apart         bool          // it is a helper that isn't in the guard's group
 	read          chan struct{} // closed when the output has ended
-	bytes         int64         // owned by the reader until read is closed
-	outErr        error         // as bytes
+	bytes         atomic.Int64
+	outErr        error // owned by the reader until read is closed
 
 	stop chan string   // capacity 1: why it is to end
 	done chan struct{} // closed when all of it has ended
@@ -148,7 +151,7 @@ func Start(c Command) (*Process, error) {
 		g.watch(p.PID)
 	}
 	p.Start = startOfChild(p.PID)
-	go p.pump(c.Output)
+	go p.readAll(c.Output, c.Errors)
 	go p.supervise()
 	return p, nil
 }
@@ -172,6 +175,13 @@ func (p *Process) connect(c Command) (far []*os.File, err error) {
 	}
 	far = append(far, w)
 	p.out, p.cmd.Stdout, p.cmd.Stderr = r, w, w
+	if c.Errors != nil {
+		if p.errs, w, err = os.Pipe(); err != nil {
+			return far, fmt.Errorf("pipe for the errors: %w", err)
+		}
+		far = append(far, w)
+		p.cmd.Stderr = w
+	}
 	var in *os.File
 	if c.Open {
 		in, p.in, err = os.Pipe()
@@ -186,8 +196,10 @@ func (p *Process) connect(c Command) (far []*os.File, err error) {
 }
 
 func (p *Process) disconnect() {
-	if p.out != nil {
-		p.out.Close()
+	for _, f := range []*os.File{p.out, p.errs} {
+		if f != nil {
+			f.Close()
+		}
 	}
 	if p.in != nil && !p.pty {
 		p.in.Close()
@@ -226,19 +238,29 @@ func orDefault(d, def time.Duration) time.Duration {
 	return d
 }
 
-// pump moves the output until its last writer is gone or the pipe is closed.
-// A failing destination must not block the program: the rest is thrown away.
-func (p *Process) pump(dst io.Writer) {
+// readAll moves the output until all of it has ended.
+func (p *Process) readAll(out, errs io.Writer) {
 	defer close(p.read)
+	var other sync.WaitGroup
+	if p.errs != nil {
+		other.Go(func() { p.pump(p.errs, errs) }) //nolint:errcheck // what isn't taken is thrown away
+	}
+	p.outErr = p.pump(p.out, out)
+	other.Wait()
+}
+
+// pump moves an output until its last writer is gone or the pipe is closed.
+// A failing destination must not block the program: the rest is thrown away.
+func (p *Process) pump(src *os.File, dst io.Writer) (failed error) {
 	buf := make([]byte, 32<<10)
 	for {
-		n, err := p.out.Read(buf)
-		p.bytes += int64(n)
-		if n > 0 && dst != nil && p.outErr == nil {
-			_, p.outErr = dst.Write(buf[:n])
+		n, err := src.Read(buf)
+		p.bytes.Add(int64(n))
+		if n > 0 && dst != nil && failed == nil {
+			_, failed = dst.Write(buf[:n])
 		}
 		if err != nil {
-			return
+			return failed
 		}
 	}
 }

@@ -5,6 +5,7 @@ package process
 import (
 	"context"
 	"errors"
+	"os"
 	"syscall"
 	"time"
 )
@@ -74,14 +75,18 @@ func (p *Process) supervise() {
 	e.Duration = time.Since(p.began)
 	if !after(p.linger, p.read) {
 		// A process that we can't reach holds the pipe.
-		p.out.SetReadDeadline(time.Now()) //nolint:errcheck // pipes and terminals have deadlines
+		for _, f := range []*os.File{p.out, p.errs} {
+			if f != nil {
+				f.SetReadDeadline(time.Now()) //nolint:errcheck // pipes and terminals have deadlines
+			}
+		}
 		<-p.read
 	}
 	p.disconnect()
 	p.guard.end()
 	e.Evidence = p.evidence()
 	p.unhold()
-	e.Bytes, e.OutputErr = p.bytes, p.outErr
+	e.Bytes, e.OutputErr = p.bytes.Load(), p.outErr
 	state := p.cmd.ProcessState
 	e.Code, e.CPU = state.ExitCode(), state.UserTime()+state.SystemTime()
 	if r, ok := state.SysUsage().(*syscall.Rusage); ok { // of the process and its children

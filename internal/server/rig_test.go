@@ -350,3 +350,9 @@ func (w *plainWiring) Secrets() *secret.Scrubber {
 	s.Add("TEST_SECRET", "s3cr3t-of-a-test")
 	return s
 }
+
+func (*plainWiring) Servers(context.Context, string) ([]app.Server, error) { return nil, nil }
+
+func (*plainWiring) TestServer(context.Context, string, string, bool) (*app.ServerTest, error) {
+	return nil, belay.Errorf(belay.CodeNotFound, "there are no MCP servers")
+}

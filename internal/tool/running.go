@@ -21,6 +21,14 @@ type Running interface {
 	Send(text string, end bool) (int, error)
 }
 
+// Server is a Running that serves the calls of a session. It isn't shown to models,
+// and Keep ends it also when nothing has used it for a while.
+type Server interface {
+	Running
+	// Serves is the server's name.
+	Serves() string
+}
+
 // Processes are what calls of a thread left running, and what is recorded of
 // those that have ended.
 type Processes interface {

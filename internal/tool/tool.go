@@ -73,6 +73,9 @@ type Question struct {
 // and lets it begin when the boundary stands; what was applied is recorded then.
 type Box struct {
 	process.Box
+	// Is identifies the boundary: a program that was started in one serves the calls
+	// that have the same.
+	Is belay.Digest
 	// Output is how many bytes a program may print before it is ended; 0 is what
 	// the tool says.
 	Output int64

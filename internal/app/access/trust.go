@@ -115,7 +115,7 @@ func trustFile(ctx context.Context, c *app.Call, in *TrustFile) (*FileTrusted, e
 func Trust(ctx context.Context, c *app.Call, in *TrustFile) (*FileTrusted, error) {
 	if !config.Governs(in.Path) {
 		err := belay.Errorf(belay.CodeNotGoverned, "trust means nothing to this file").At(input.Shown(in.Path)).
-			WithHint("files that count only when trusted are .belay/belay.yaml, .belay/policy.yaml and .belay/tools/*.yaml of a workspace")
+			WithHint("files that count only when trusted are .belay/belay.yaml, .belay/policy.yaml, .belay/tools/*.yaml and .mcp.json of a workspace")
 		return nil, input.At("path", err)
 	}
 	path := join(in.Workspace, in.Path)

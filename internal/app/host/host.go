@@ -12,9 +12,11 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/mcp"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/workspace/git"
@@ -59,13 +61,21 @@ type Host struct {
 	opened  store.Store           // the open store
 	perform *effect.Performers    // of the runtime
 	bookMu  sync.Mutex
-	trusted *config.TrustBook // as it was read: use book
+	trusted *config.TrustBook    // as it was read: use book
+	tried   map[string]time.Time // MCP servers that were tried, by where they are described
+	servers *mcp.Pool
 	origin  map[string]string // of worktrees: the workspace they were made of
 	hosts   config.Hosts
 }
 
 // New makes a host.
-func New(c Config) *Host { return &Host{c: c} }
+func New(c Config) *Host {
+	h := &Host{c: c, servers: &mcp.Pool{Environ: c.Env.Vars}}
+	h.servers.Seen = func(s *manifest.Server, defs []mcp.Definition) {
+		h.pin(context.Background(), s, defs) //nolint:errcheck // the call holds its tool against the accepted one itself
+	}
+	return h
+}
 
 // Models are the providers of models, and the catalogue.
 func (h *Host) Models() *providers.Providers { return h.c.Models }
@@ -94,7 +104,7 @@ func (h *Host) Input(ws string) config.Input {
 }
 
 // furnish makes the tools of a workspace.
-func (h *Host) furnish(w *config.Workspace) (*app.Place, error) {
+func (h *Host) furnish(ctx context.Context, w *config.Workspace) (*app.Place, error) {
 	all, err := w.Commands()
 	if err != nil {
 		return nil, err
@@ -103,8 +113,22 @@ func (h *Host) furnish(w *config.Workspace) (*app.Place, error) {
 	if err != nil {
 		return nil, err
 	}
-	set, err := tool.NewSet(slices.Concat(own, declaredTools(all, h.c.Env.Vars))...)
-	return &app.Place{Workspace: w, Tools: set}, err
+	return h.equip(ctx, &app.Place{Workspace: w, Own: slices.Concat(own, declaredTools(all, h.c.Env.Vars))})
+}
+
+// equip adds the tools of MCP servers.
+func (h *Host) equip(ctx context.Context, p *app.Place) (*app.Place, error) {
+	more, err := h.offered(ctx, p.Workspace, p.Own)
+	if err != nil || p.Tools != nil && len(more) == 0 && len(p.Tools.Specs()) == len(p.Own) {
+		return p, err // a schema takes its time to read
+	}
+	var specs []belay.ToolSpec
+	for _, t := range more {
+		specs = append(specs, t.Spec())
+	}
+	p.Workspace = p.With(specs)
+	p.Tools, err = tool.NewSet(slices.Concat(p.Own, more)...)
+	return p, err
 }
 
 // At reads a workspace, once per process: a run is decided by what was there.
@@ -115,7 +139,7 @@ func (h *Host) At(ctx context.Context, ws string) (*app.Place, error) {
 	if p != nil {
 		return p, nil
 	}
-	p, err := h.furnish(config.Resolve(ctx, h.Input(ws)))
+	p, err := h.furnish(ctx, config.Resolve(ctx, h.Input(ws)))
 	if err == nil {
 		h.keep(ws, p)
 	}
@@ -134,8 +158,8 @@ func (h *Host) keep(ws string, p *app.Place) {
 	}
 }
 
-// Again reads a workspace's settings and rules again, and what is trusted. Its
-// tools and providers stay what they were.
+// Again reads a workspace's settings, rules and MCP servers again, and what is trusted.
+// Its other tools and its providers stay what they were.
 func (h *Host) Again(ctx context.Context, ws string) (*app.Place, error) {
 	h.forgetTrust()
 	h.mu.Lock()
@@ -144,9 +168,11 @@ func (h *Host) Again(ctx context.Context, ws string) (*app.Place, error) {
 	if p == nil {
 		return h.At(ctx, ws)
 	}
-	p = &app.Place{Workspace: p.Again(ctx, h.Input(ws)), Tools: p.Tools}
-	h.keep(ws, p)
-	return p, nil
+	p, err := h.equip(ctx, &app.Place{Workspace: p.Again(ctx, h.Input(ws)), Tools: p.Tools, Own: p.Own})
+	if err == nil {
+		h.keep(ws, p)
+	}
+	return p, err
 }
 
 // Enter makes a workspace the one that this process works in, and says which files
@@ -203,21 +229,29 @@ func (h *Host) book(ctx context.Context) (*config.TrustBook, error) {
 	if h.trusted != nil {
 		return h.trusted, nil
 	}
-	st := h.opened
-	if st == nil {
-		dir, err := h.c.StoreDir()
-		if err != nil || !h.c.HasStore(dir) {
-			return nil, err
-		}
-		if st, err = h.Open(ctx, false); err != nil {
-			return nil, err
-		}
-		h.opened = nil
-		defer st.Close()
+	st, release, err := h.borrow(ctx)
+	if st == nil || err != nil {
+		return nil, err
 	}
-	var err error
+	defer release()
 	h.trusted, err = config.ReadTrust(ctx, st)
 	return h.trusted, err
+}
+
+// borrow is the open store, or one that is open until release; nil: there is none yet.
+func (h *Host) borrow(ctx context.Context) (st store.Store, release func(), err error) {
+	if h.opened != nil {
+		return h.opened, func() {}, nil
+	}
+	dir, err := h.c.StoreDir()
+	if err != nil || !h.c.HasStore(dir) {
+		return nil, nil, err
+	}
+	if st, err = h.Open(ctx, false); err != nil {
+		return nil, nil, err
+	}
+	h.opened = nil
+	return st, func() { st.Close() }, nil //nolint:errcheck // it was only read
 }
 
 func (h *Host) forgetTrust() {

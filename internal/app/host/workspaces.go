@@ -93,6 +93,9 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 	if w.host.c.Serves && (strings.Contains(c.Provider, ":") || strings.Contains(c.Fallback, config.ScriptedPrefix)) {
 		return belay.Settings{}, input.At("settings.provider", belay.Errorf(belay.CodeUsage, "a provider is named, files aren't").WithHint("belay serve with BELAY_SCRIPT set plays a file"))
 	}
+	if c.Approvals == string(belay.ApprovalsAsk) {
+		return belay.Settings{}, input.At("settings.approvals", belay.Errorf(belay.CodeUsage, "questions are asked at a terminal by belay run alone").WithHint("wait, or deny"))
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, err := w.look(ctx, ws)
@@ -105,7 +108,9 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 	}
 	got, err := w.host.Fresh(p, given)
 	if err == nil {
-		got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
+		if c.Approvals == "" {
+			got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
+		}
 		err = w.host.Keepable(ctx, ws, got)
 	}
 	return got.Settings, settingError(err)
@@ -113,6 +118,9 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 
 // Rules keeps what a turn is decided by.
 func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	if err := w.host.Learn(ctx, ws); err != nil { // before the lock: servers take their time
+		return belay.Ref{}, err
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, err := w.look(ctx, ws)
@@ -217,7 +225,7 @@ func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
 		if err := c.Check(); err != nil {
 			return nil, err
 		}
-		if places[ws], err = h.furnish(c); err != nil {
+		if places[ws], err = h.furnish(ctx, c); err != nil {
 			return nil, err
 		}
 	}

@@ -63,3 +63,13 @@ func Convert(f Foreign, inForce *policy.Set) (*Converted, error) {
 	}
 	return c, nil
 }
+
+// ClaudeTools returns the tools that do here what a rule of Claude Code is about: those
+// that it allows, or the more that it denies.
+func ClaudeTools(rule string, deny bool) (names []string, known bool) {
+	return convert.ClaudeTools(rule, deny)
+}
+
+// ClaudeMode is the mode that a permission mode of Claude Code is here; empty: it isn't
+// known.
+func ClaudeMode(name string) string { return convert.ClaudeMode(name) }

@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"sync"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
@@ -36,6 +37,8 @@ type Config struct {
 type Runtime struct {
 	c      Config
 	drives *driven
+	loop   dispatcher
+	hold   chan struct{} // closed: no session begins to be driven
 	stop   context.CancelFunc
 	wg     sync.WaitGroup
 
@@ -45,16 +48,22 @@ type Runtime struct {
 
 var _ chat.Runtime = (*Runtime)(nil)
 
+// dispatcher runs sessions that have something to do.
+type dispatcher interface {
+	Wait()
+	Sessions() []belay.SessionID
+}
+
 // New begins to drive: the sessions that its commands give work to. The caller calls
 // Close, which closes the app's runtime too.
 func New(ctx context.Context, c Config) *Runtime {
-	r := &Runtime{c: c, followers: map[*follower]struct{}{}}
+	r := &Runtime{c: c, hold: make(chan struct{}), followers: map[*follower]struct{}{}}
 	ctx, r.stop = context.WithCancel(context.WithoutCancel(ctx))
 	d := c.Runtime.Engine.NewDispatcher(make(chan struct{}, sessionsAtOnce), sessionsAtOnce, r.drive, slog.New(slog.DiscardHandler))
-	r.drives = &driven{Scheduler: d, ids: map[belay.SessionID]bool{}}
+	r.loop, r.drives = d, &driven{Scheduler: d, ids: map[belay.SessionID]bool{}}
 	d.Only = r.drives.has
 	c.Runtime.Drives, c.Runtime.Reads.Hub = r.drives, c.Hub
-	r.wg.Go(func() { d.Loop(ctx, ctx, nil); d.Wait() })
+	r.wg.Go(func() { d.Loop(ctx, ctx, r.hold); d.Wait() })
 	r.wg.Go(func() {
 		if err := c.Hub.Run(ctx); err != nil && ctx.Err() == nil {
 			r.broke("", err)
@@ -146,11 +155,42 @@ func said(err error) error {
 // Server implements chat.Runtime.
 func (r *Runtime) Server() string { return "" }
 
+// restWithin is how long Close waits for sessions whose turns have ended: their tasks,
+// their budgets and their programs are still to be brought to an end.
+const restWithin = 5 * time.Second
+
 // Close implements chat.Runtime.
 func (r *Runtime) Close() error {
+	close(r.hold)
+	if !r.works() {
+		rested := make(chan struct{})
+		r.wg.Go(func() { defer close(rested); r.loop.Wait() })
+		late := time.NewTimer(restWithin)
+		defer late.Stop()
+		select {
+		case <-rested:
+		case <-late.C:
+		}
+	}
 	r.stop()
 	r.wg.Wait()
 	return r.c.Runtime.Close()
+}
+
+// works reports whether a session that is driven has a turn that hasn't ended.
+func (r *Runtime) works() bool {
+	for _, id := range r.loop.Sessions() {
+		s, err := r.c.Runtime.Session(context.Background(), id)
+		if err != nil {
+			return true
+		}
+		for _, th := range s.Threads {
+			if t, err := r.c.Runtime.Thread(context.Background(), th); err != nil || app.Unfinished(t) {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // driven is the scheduler of the sessions that this process was asked to drive.

@@ -101,6 +101,8 @@ type Host interface {
 	Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, error)
 	// Models are the providers of models, and the catalogue.
 	Models() *providers.Providers
+	// Learn looks at the MCP servers of a workspace that were never seen.
+	Learn(ctx context.Context, workspace string) error
 	// Draft returns what a turn is decided by, under the rules that count in a
 	// workspace. by is the person who gives the allowances.
 	Draft(p *app.Place, by string, c config.Settings) (app.Draft, error)

@@ -14,7 +14,6 @@ import (
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/screen"
 )
 
@@ -79,62 +78,22 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // here opens the runtime of this process, with the settings of a new session.
 func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options) error {
-	ws, p, err := a.EnterChecked(ctx)
+	b, err := beginTalk(ctx, a, c.Given(), a.PickModel)
 	if err != nil {
 		return err
 	}
-	g := c.Given()
-	chosen, err := a.ChooseModel(ctx, p, g)
-	if open, ok := errors.AsType[*config.OpenChoice](err); ok {
-		chosen, err = a.PickModel(ctx, p, open)
+	if b.note != "" {
+		o.Notes = append(o.Notes, block.Line(b.note))
 	}
-	if err != nil {
-		return err
-	}
-	if chosen != (config.Choice{}) {
-		o.Notes = append(o.Notes, block.Line("using "+chosen.String()))
-		g["provider"], g["model"] = []string{chosen.Provider}, []string{chosen.Model}
-	}
-	if g.Get("completion") == "" {
-		g["completion"] = []string{string(belay.CompletionConversational)}
-	}
-	s, err := a.Fresh(p, g)
-	if err != nil {
-		return err
-	}
-	o.Workspace, o.Begin = ws, s.Settings
-	if o.Settings, err = settingsOf(g); err != nil {
-		return err
-	}
+	o.Workspace, o.Begin, o.Settings = b.workspace, b.settings.Settings, b.given
 	if o.Changes, err = settingsOf(c.Given()); err != nil {
 		return err
 	}
-	o.Settings["provider"], o.Settings["model"] = s.Provider, s.Model
-	if g.Get("script") != "" {
-		o.Changes["provider"] = s.Provider
+	if c.Given().Get("script") != "" {
+		o.Changes["provider"] = b.settings.Provider
 	}
-	o.Runtime, err = a.LocalChat(ctx, ws)
+	o.Runtime, err = a.LocalChat(ctx, b.workspace)
 	return err
-}
-
-// settingsOf are settings as commands take them.
-func settingsOf(g config.Given) (map[string]any, error) {
-	out := map[string]any{}
-	for _, s := range config.All() {
-		v, ok := g[s.Name]
-		switch {
-		case !ok || s.Name == "script":
-		case s.JSON == "":
-			return nil, belay.Errorf(belay.CodeUsage, "a conversation doesn't take it").At("--"+s.Name).WithHint("belay config set %s %s", s.Name, strings.Join(v, ","))
-		case s.List:
-			out[s.JSON] = v
-		case s.Switch():
-			out[s.JSON] = true
-		default:
-			out[s.JSON] = v[0]
-		}
-	}
-	return out, nil
 }
 
 // session is the one that is continued.

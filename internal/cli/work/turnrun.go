@@ -76,6 +76,9 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 	w.session = belay.SessionID(belay.NewID(belay.PrefixSession))
 	w.thread = belay.ThreadID(belay.NewID(belay.PrefixThread))
 	w.workspace = ws
+	if err := w.a.Learn(ctx, ws); err != nil {
+		return err
+	}
 	create := belay.CreateSession{Workspace: ws, Title: string(w.a.Secrets().Bytes([]byte(title))), Settings: c.Settings}
 	if !apart {
 		if begun, err := w.found(ctx, create, c, t); begun || err != nil {
@@ -148,6 +151,9 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 
 // rules are what a turn in the workspace is decided by, kept as content.
 func (w *turnRun) rules(ctx context.Context, c config.Settings) (belay.Ref, error) {
+	if err := w.a.Learn(ctx, w.workspace); err != nil {
+		return belay.Ref{}, err
+	}
 	p, err := w.a.At(ctx, w.workspace)
 	if err != nil {
 		return belay.Ref{}, err

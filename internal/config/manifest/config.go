@@ -36,6 +36,7 @@ type File struct {
 	Providers []Provider
 	Quotas    []Quota
 	Redact    Redact
+	Servers   []Server // MCP servers
 }
 
 // Redact says what of the known forms of secrets isn't taken out of texts.
@@ -93,6 +94,11 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 				return File{}, err
 			}
 			continue
+		case s.Name == serversName:
+			if f.Servers, err = servers(t, v.Value, false); err != nil {
+				return File{}, err
+			}
+			continue
 		case s.Name == redactName:
 			f.Redact.Where = s.Where
 			if err := t.Decode(v.Value, &f.Redact); err != nil {
@@ -116,7 +122,7 @@ func ReadConfig(name string, data []byte, k Known) (File, error) {
 
 // instead is what to write for a name that is no setting.
 func (k Known) instead(name string) string {
-	all := append(slices.Concat(k.Names, k.Lists), providersName, quotasName, redactName)
+	all := append(slices.Concat(k.Names, k.Lists), providersName, serversName, quotasName, redactName)
 	if HoldsSecret(name) {
 		return "keys are kept elsewhere: belay login VENDOR"
 	}

@@ -24,6 +24,7 @@ type Proc struct {
 	Left   bool      `json:"left,omitempty"`
 	Orphan bool      `json:"orphan,omitempty"` // the runtime that started it is gone
 	Over   bool      `json:"over,omitempty"`   // it is to be ended
+	Server string    `json:"server,omitempty"` // the MCP server that it is: no turn's, and ended when nothing uses it
 	Asked  int       `json:"asked,omitempty"`  // inputs that commands asked for
 	Inputs []Input   `json:"inputs,omitempty"` // those of them that wait
 }
@@ -62,7 +63,7 @@ func (ps *programState) applyProcess(e event.Envelope) {
 	case event.ProcessStarted:
 		ids := e.IDs
 		ids.Request = ""
-		ps.Procs = append(ps.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time})
+		ps.Procs = append(ps.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time, Server: p.Server})
 	case event.ProcessCompleted:
 		ps.gone(e.IDs.Process, "exit "+strconv.Itoa(p.Exit))
 	case event.ProcessFailed:
@@ -97,7 +98,7 @@ func (p *programState) gone(id belay.ProcessID, how string) {
 	if o == nil {
 		return
 	}
-	if o.Left || o.Orphan { // what a crash took of a call can still be read
+	if o.Server == "" && (o.Left || o.Orphan) { // what a crash took of a call can still be read
 		p.Gone = keep(append(p.Gone, endedProcess{Process: id, What: event.CutText(strings.Join(strings.Fields(o.What), " "), maxTold), How: event.CutText(how, maxTold), Turn: o.IDs.Turn}), maxGone)
 	}
 	p.Procs = slices.DeleteFunc(p.Procs, func(o Proc) bool { return o.IDs.Process == id })
@@ -137,10 +138,10 @@ func (o *Proc) sent(p event.ProcessInput) {
 	}
 }
 
-// endProcs gives up what still runs when a turn ends.
+// endProcs gives up what a turn's calls started when it ends.
 func (p *programState) endProcs() {
 	for i := range p.Procs {
-		p.Procs[i].Over = true
+		p.Procs[i].Over = p.Procs[i].Over || p.Procs[i].Server == ""
 	}
 }
 
@@ -171,11 +172,11 @@ func (p *programState) procs() (effects []core.Effect) {
 	return effects
 }
 
-// background names the processes that run in the background.
+// background names the processes that calls left running in the background.
 func (p *programState) background() string {
 	var names []string
 	for _, o := range p.Procs {
-		if o.Left && !o.Over {
+		if o.Left && !o.Over && o.Server == "" {
 			names = append(names, string(o.IDs.Process)+" ("+o.What+")")
 		}
 	}

@@ -49,6 +49,8 @@ func taint(d *decision) bool {
 // resultTaint is what a call's result brings into the conversation, as kind:origin.
 func (d *decision) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
 	switch {
+	case spec.Server != "":
+		out = append(out, tainted("mcp", spec.Server))
 	case spec.Untrusted && slices.Contains(spec.Capabilities, capNetwork):
 		for _, h := range policy.Hosts(spec, d.rules.args(c)) {
 			out = append(out, tainted("web", cmp.Or(h, spec.Name)))

@@ -23,6 +23,24 @@ var claudeTools = map[string]counterpart{
 	"Skill": none, "SlashCommand": none, "EnterPlanMode": none, "ExitPlanMode": none, "EnterWorktree": none, "ExitWorktree": none, "LSP": none, "ToolSearch": none, "ListMcpResourcesTool": none, "ReadMcpResourceTool": none,
 }
 
+// ClaudeTools returns the tools that do here what a rule of Claude Code is about, whichever
+// of their calls it is about: those that it allows, or the more that it denies.
+func ClaudeTools(rule string, deny bool) (names []string, known bool) {
+	m := claudeRule.Get().FindStringSubmatch(strings.TrimSpace(rule))
+	if m == nil {
+		return nil, false
+	}
+	c, known := claudeTools[m[1]]
+	if deny {
+		return c.tools(policy.Deny), known
+	}
+	return c.tools(policy.Allow), known
+}
+
+// ClaudeMode is the mode that a permission mode of Claude Code is here; empty: it isn't
+// known.
+func ClaudeMode(name string) string { return claudeModes[name] }
+
 // claudePaths are the tools whose rules can be about files.
 var claudePaths = []string{"Read", "Edit", "Write", "MultiEdit", "NotebookEdit", "Glob", "Grep", "LS"}
 

@@ -12,18 +12,18 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// end is the fact of how the process ended; v is what its boundary stopped.
-func (j *job) end(ref *belay.Ref, v *event.SandboxViolation) event.Payload {
-	e := j.proc.Exit()
+// Ended is the fact of how a process ended that printed some lines; v is what its
+// boundary stopped.
+func Ended(e process.Exit, lines int64, ref *belay.Ref, v *event.SandboxViolation) event.Payload {
 	saw := e.Evidence
 	use := event.ProcessUse{CPU: e.CPU.Milliseconds(), Peak: e.Peak, Written: e.Written, Together: saw.Memory, Processes: saw.Processes, Throttled: saw.Throttled.Milliseconds()}
 	if v != nil && v.Op == opLimit {
 		use.Limit = v.Target
 	}
 	if e.How != process.Exited {
-		return event.ProcessTerminated{Signal: sent(e), Reason: e.How, Output: ref, Bytes: e.Bytes, Lines: j.out.printed(), Millis: e.Duration.Milliseconds(), ProcessUse: use}
+		return event.ProcessTerminated{Signal: sent(e), Reason: e.How, Output: ref, Bytes: e.Bytes, Lines: lines, Millis: e.Duration.Milliseconds(), ProcessUse: use}
 	}
-	return event.ProcessCompleted{Exit: e.Code, Output: ref, Bytes: e.Bytes, Lines: j.out.printed(), Millis: e.Duration.Milliseconds(), ProcessUse: use}
+	return event.ProcessCompleted{Exit: e.Code, Output: ref, Bytes: e.Bytes, Lines: lines, Millis: e.Duration.Milliseconds(), ProcessUse: use}
 }
 
 // ended records how a process ended and is what the model reads of it.
@@ -37,7 +37,7 @@ func (j *job) ended() (tool.Result, error) {
 		saveErr = end.OutputErr
 	}
 	v := j.violation(text)
-	j.call.Sink.Fact(j.end(ref, v))
+	j.call.Sink.Fact(Ended(end, j.out.printed(), ref, v))
 	if end.How != process.Exited && (v == nil || end.How != endOutput) { // a limit that it met meanwhile isn't what ended it
 		return tool.Result{}, j.stopped(text, ref)
 	}

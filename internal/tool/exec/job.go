@@ -108,7 +108,7 @@ func (j *job) Keep(ctx context.Context, why func() string) event.Payload {
 	defer close(j.over)
 	j.watch(ctx, why, 0)
 	ref, text, _ := j.out.finish() // what couldn't be kept is missing where it is read
-	return j.end(ref, j.violation(text))
+	return Ended(j.proc.Exit(), j.out.printed(), ref, j.violation(text))
 }
 
 // Send gives it input, and waits a moment for it to read.

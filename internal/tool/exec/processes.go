@@ -96,7 +96,7 @@ func listed(c tool.Call) string {
 func (j *job) status() string {
 	select {
 	case <-j.proc.Done():
-		return KeptOf([]event.Envelope{{Data: j.end(nil, nil)}}).Status
+		return KeptOf([]event.Envelope{{Data: Ended(j.proc.Exit(), j.out.printed(), nil, nil)}}).Status
 	default:
 		return fmt.Sprintf("running for %s, pid %d", time.Since(j.began).Round(time.Second), j.proc.PID)
 	}

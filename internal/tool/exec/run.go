@@ -79,11 +79,6 @@ func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 	cmd := process.Command{Argv: p.Argv, Dir: p.Dir, Env: p.Env, Stdin: p.Stdin, Grace: p.Grace, Open: p.Yield > 0, PTY: p.PTY}
 	j := &job{call: c, p: p, began: time.Now(), over: make(chan struct{})}
 	j.size.Store(p.PTY)
-	var err error
-	if cmd.Path, err = program(p.Argv[0], p.Dir, p.Env); err != nil {
-		j.failed(err)
-		return nil, err
-	}
 	j.out = newOutput(c.Sink, p.Output)
 	if p.Yield > 0 {
 		j.pieces = newPieces(c.Sink, c.Process)
@@ -104,17 +99,34 @@ func (p Program) start(ctx context.Context, c tool.Call) (*job, error) {
 		lines := &toldLines{to: j.out, sink: c.Sink, prefix: p.Tells}
 		j.lines, cmd.Output = lines, lines
 	}
+	var err error
+	if j.proc, err = Launch(ctx, c, cmd, ""); err != nil {
+		j.out.keeps.close()
+		return nil, err
+	}
+	return j, nil
+}
+
+// Launch starts a command for a call, in the call's boundary, and records it. It
+// fills in the command's Path and Box. server names the MCP server that it is. An
+// error is a *tool.Error, is recorded, and means that nothing ran.
+func Launch(ctx context.Context, c tool.Call, cmd process.Command, server string) (*process.Process, error) {
+	var err error
+	if cmd.Path, err = program(cmd.Argv[0], cmd.Dir, cmd.Env); err != nil {
+		recordFailed(c, err)
+		return nil, err
+	}
 	if c.Box != nil {
 		cmd.Box = c.Box
 	}
-	if j.proc, err = process.Start(cmd); err == nil {
-		err = begin(ctx, c, j.proc, event.ProcessStarted{PID: j.proc.PID, StartTime: j.proc.Start, Argv: recorded(cmd.Argv), Cwd: cmd.Dir, TTY: p.PTY != nil})
+	proc, err := process.Start(cmd)
+	if err == nil {
+		err = begin(ctx, c, proc, event.ProcessStarted{PID: proc.PID, StartTime: proc.Start, Argv: recorded(cmd.Argv), Cwd: cmd.Dir, TTY: cmd.PTY != nil, Server: server})
 	}
 	if err != nil {
-		j.out.keeps.close()
-		return nil, j.notStarted(cmd, err)
+		return nil, notStarted(c, cmd, err)
 	}
-	return j, nil
+	return proc, nil
 }
 
 // maxRecorded bounds the arguments as a fact holds them; the whole ones are in
@@ -155,17 +167,17 @@ func Folder(c tool.Call, dir string) (string, error) {
 	return filepath.Join(c.Dir, filepath.FromSlash(path.Clean(name))), nil
 }
 
-// failed records a process that there will not be.
-func (j *job) failed(err error) {
+// recordFailed records a process that there will not be.
+func recordFailed(c tool.Call, err error) {
 	if e, ok := errors.AsType[*tool.Error](err); ok {
-		j.call.Sink.Fact(event.ProcessFailed{Class: e.Class, Reason: e.Message})
+		c.Sink.Fact(event.ProcessFailed{Class: e.Class, Reason: e.Message})
 	}
 }
 
 // notStarted is the failure of the system to start what was allowed.
-func (j *job) notStarted(cmd process.Command, err error) error {
+func notStarted(c tool.Call, cmd process.Command, err error) error {
 	if told, ok := errors.AsType[*tool.Error](err); ok {
-		j.failed(told)
+		recordFailed(c, told)
 		return told
 	}
 	e := tool.Failf(tool.Internal, CodeNotStarted, "%s could not be started: %v", cmd.Argv[0], err)
@@ -175,6 +187,6 @@ func (j *job) notStarted(cmd process.Command, err error) error {
 	case errors.Is(err, fs.ErrPermission):
 		e = tool.Failf(tool.Denied, CodeNotRunnable, "no permission to run %s", cmd.Argv[0])
 	}
-	j.failed(e)
+	recordFailed(c, e)
 	return e
 }
