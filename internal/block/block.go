@@ -116,6 +116,7 @@ type End struct {
 	Outcome belay.Outcome
 	Code    string
 	Reason  string
+	Hint    string // what can be done about it
 	Summary string // empty when an answer said it already
 	Next    string // the next steps that it names
 	Wall    time.Duration

@@ -29,6 +29,7 @@ type turn struct {
 	began time.Time
 	files []File
 	last  belay.Content // the last answer
+	hint  string        // what can be done about the last request, which failed
 }
 
 // maxEarly bounds the pieces of text that wait for their request.
@@ -148,7 +149,7 @@ func (f *Fold) Apply(ev event.Envelope) {
 	case event.TurnCompleted:
 		f.ended(ev, End{Outcome: belay.Completed, Summary: f.summary(ev.IDs.Turn, p.Summary), Next: p.NextSteps, Stats: p.Stats})
 	case event.TurnFailed:
-		f.ended(ev, End{Outcome: p.Outcome, Code: p.Code, Reason: p.Reason, Stats: p.Stats})
+		f.ended(ev, End{Outcome: p.Outcome, Code: p.Code, Reason: p.Reason, Hint: f.hint(ev.IDs.Turn, p.Code), Stats: p.Stats})
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			f.notice(ev, false, "taken over; what was in flight is not any more")
@@ -164,6 +165,17 @@ func (f *Fold) Apply(ev event.Envelope) {
 		f.call(ev)
 		f.beside(ev)
 	}
+}
+
+// hint is what can be done about the end of a turn.
+func (f *Fold) hint(turn belay.TurnID, code string) string {
+	switch code {
+	case "CONTEXT_FULL":
+		return "belay context shows what fills it, belay compact shortens it; or a model that reads more"
+	case "CONTEXT_TOO_SMALL":
+		return "a model that reads more, or fewer tools"
+	}
+	return f.turn(turn).hint
 }
 
 // beside takes what happens beside answers and calls.

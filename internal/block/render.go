@@ -197,6 +197,9 @@ func (o Options) end(e *End) []string {
 	if e.Reason != "" {
 		out = append(out, o.wrap("  ", "  ", Line(e.Reason)+" ("+e.Code+")")...)
 	}
+	if e.Hint != "" {
+		out = append(out, o.wrap("  ", "  ", "try: "+Line(e.Hint))...)
+	}
 	return out
 }
 

@@ -77,9 +77,11 @@ func (f *Fold) model(ev event.Envelope) {
 			f.once(ev, KindReasoning, string(ev.IDs.Step)).Text = text
 		}
 	case event.ModelCompleted:
+		f.turn(ev.IDs.Turn).hint = ""
 		f.completed(ev, p)
 	case event.ModelFailed:
 		f.stopped(ev)
+		f.turn(ev.IDs.Turn).hint = p.Problem.Hint
 		f.notice(ev, false, "no answer: "+p.Problem.Message+again(p.RetryAt, ev.Time))
 	}
 }

@@ -31,7 +31,7 @@ func TestATrialSaysWhatWorks(t *testing.T) {
 			`^failed +tools +it called report \{"word": ?"else"\} instead of report`}},
 		"no usage": {func(s *modelserver.Scene) { s.Usage = nil }, 0, []string{`^ok +tools `, `^note +usage +it reports no tokens`}},
 		"no key": {func(s *modelserver.Scene) { s.Fault = modelserver.Fault{Status: 401, Class: "auth"} }, 1, []string{
-			`^ok +reachable +it answers$`, `^failed +key +auth: \S+: 401 it failed$`, `try: check \w+_API_KEY: `}},
+			`^ok +reachable +it answers$`, `^failed +key +auth: \S+: 401 it failed$`, `try: set another \w+_API_KEY, or unset it and belay login `}},
 		"no such model": {func(s *modelserver.Scene) { s.Fault = modelserver.Fault{Status: 404, Class: "bad_request"} }, 1, []string{
 			`^failed +request +bad_request: \S+: 404 it failed$`, `try: check --model and --base-url`}},
 		"a page": {func(s *modelserver.Scene) {

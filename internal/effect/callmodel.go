@@ -377,7 +377,7 @@ func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
 		p.Problem = event.Problem{Class: "lost", Code: "CONTENT_MISSING", Message: "a part of the conversation is not in the store any more"}
 		return p
 	}
-	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(a.v.e.c.Secrets.String(me.Message), 1000), Retryable: me.Retryable()}
+	p.Problem = event.Problem{Class: me.Class, Code: cmp.Or(me.Code, strings.ToUpper(me.Class)), Message: event.CutText(a.v.e.c.Secrets.String(me.Message), 1000), Hint: me.Hint, Retryable: me.Retryable()}
 	p.Limit = me.Limit
 	a.charged(&p)
 	if me.RetryAfter > maxRetryAfter {

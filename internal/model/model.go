@@ -99,7 +99,8 @@ type Error struct {
 	Code       string // stable, upper case, more exact than the class: HTTP_503, SILENT; empty: the class says all
 	Message    string // without secrets
 	RetryAfter time.Duration
-	Limit      int64 // of class overflow: the model's context in tokens, as its server named it; 0: it didn't
+	Hint       string // what a person can do about it; may be empty
+	Limit      int64  // of class overflow: the model's context in tokens, as its server named it; 0: it didn't
 }
 
 // Error is the class and the message.

@@ -102,7 +102,8 @@ func (m *Providers) makeProvider(w *config.Workspace, s belay.Settings) (model.P
 		// comes from the person, never from a model or an untrusted workspace.
 		Client: netdial.Client(netdial.Rules{Loopback: true, Private: true})}
 	l := wire.Limits{Requests: at.Limits.Requests, Tokens: at.Limits.Tokens, Concurrent: at.Limits.Concurrent, Total: at.Limits.Total}
-	return m.gateway.Wrap(accountOf(s.Provider, e), adapter(at.Protocol, e, m.prefixes, m.able(at.Name, at.URL)), l), nil
+	p := m.gateway.Wrap(accountOf(s.Provider, e), adapter(at.Protocol, e, m.prefixes, m.able(at.Name, at.URL)), l)
+	return &advised{Provider: p, at: at, env: m.Env, models: m.names}, nil
 }
 
 // adapter makes the client of a protocol.
@@ -136,6 +137,16 @@ type able func(model string, x catalog.Ability) bool
 // or is an ability of a model by the catalogue, or by what an adapter knows.
 func (c able) or(x catalog.Ability, known func(string) bool) func(string) bool {
 	return func(name string) bool { return known != nil && known(name) || c(name, x) }
+}
+
+// names are the models of a provider that the catalogue knows.
+func (m *Providers) names(provider string) (names []string) {
+	if cat := m.catalog(); cat != nil {
+		for _, known := range cat.Models(provider) {
+			names = append(append(names, known.Name), known.Aliases...)
+		}
+	}
+	return names
 }
 
 // able looks a model up in the catalogue, which is read on first use. A

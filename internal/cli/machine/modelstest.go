@@ -118,7 +118,7 @@ func judge(a *command.Program, at *app.Place, c config.Settings, t trial) []find
 	all := []finding{{Name: "provider", State: "ok", What: strings.TrimSpace(c.Provider + " " + where + ", model " + c.Model)}}
 	add := func(name, state, what, try string) { all = append(all, finding{name, state, what, try}) }
 	if t.err != nil {
-		name, try := unanswered(at, c, t.err)
+		name, try := unanswered(c, t.err)
 		if name != "reachable" {
 			add("reachable", "ok", "it answers", "")
 		}
@@ -147,20 +147,13 @@ func judge(a *command.Program, at *app.Place, c config.Settings, t trial) []find
 }
 
 // unanswered is what doesn't work when no answer came, and what to do.
-func unanswered(at *app.Place, c config.Settings, err error) (name, try string) {
+func unanswered(c config.Settings, err error) (name, try string) {
 	if errors.Is(err, context.DeadlineExceeded) {
 		return "reachable", "is the server up, and does it load the model? try again"
 	}
 	switch model.AsError(err).Class {
 	case "auth":
-		s, err := at.Service(c.Provider)
-		switch {
-		case err == nil && s.Key.Kind != "":
-			return "key", "check the key that " + s.Where + " names: " + s.Key.String()
-		case err == nil && len(s.Keys) > 0:
-			return "key", "check " + s.Keys[0] + ": is it of this provider, valid, and paid for?"
-		}
-		return "key", "give the provider a key: docs/providers.md"
+		return "key", model.AsError(err).Hint
 	case "rate_limited":
 		return "limits", "wait a moment, or see the limits of your account"
 	case "transient":

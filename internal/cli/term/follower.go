@@ -83,6 +83,7 @@ type TurnEnd struct {
 	Published []view.Artifact
 	Call      *Called // the last one
 	From, To  int64   // the facts that the last request was made of
+	Hint      string  // what can be done about the last request that failed
 }
 
 // NewFollower makes a follower that prints to e.
@@ -253,6 +254,10 @@ func (e *TurnEnd) Fold(ev event.Envelope) {
 		}
 	case event.ModelRequested:
 		e.From, e.To = p.From, p.To
+	case event.ModelFailed:
+		e.Hint = p.Problem.Hint
+	case event.ModelCompleted:
+		e.Hint = ""
 	case event.ToolResult:
 		e.Call = &Called{Tool: p.Name, OK: p.Exit == 0, Outcome: p.Outcome(), Millis: p.Millis}
 	case event.ToolFailed:

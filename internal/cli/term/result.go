@@ -33,6 +33,7 @@ type Result struct {
 	Context   *belay.ContextUse `json:"context,omitempty"` // what was made of what the model was given, if enough was to know
 	Waits     []belay.ActionID  `json:"waits,omitempty"`   // for these answers
 	Resume    string            `json:"resume,omitempty"`
+	First     string            `json:"hint,omitempty"` // what to do before that
 
 	Questions []*Question // that wait
 	Hint      string      // of what else may help than resuming
@@ -82,7 +83,11 @@ func (r *Result) printEnd(e *Env) {
 	}
 	if r.Outcome != belay.Completed {
 		fmt.Fprintf(e.Err, "%s: %s (%s)\n", r.Outcome, Line(r.Reason), r.Code)
-		fmt.Fprintf(e.Err, "try: %s%s, or belay why %s%s\n", r.Resume, r.Hint, r.Session, e.StoreFlag)
+		first := ""
+		if r.First != "" {
+			first = Line(r.First) + "; then "
+		}
+		fmt.Fprintf(e.Err, "try: %s%s%s, or belay why %s%s\n", first, r.Resume, r.Hint, r.Session, e.StoreFlag)
 	}
 }
 

@@ -87,9 +87,12 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	}
 	switch e.Code { // the same request would end the same way
 	case "CONTEXT_FULL":
-		r.Hint = fmt.Sprintf(" --model NAME that reads more, belay fork %s --turn N", w.session)
+		r.First = fmt.Sprintf("belay context %s shows what fills it, belay compact %s shortens it", w.session, w.session)
+		r.Hint = " --model NAME that reads more"
 	case "CONTEXT_TOO_SMALL":
 		r.Hint = " --model NAME that reads more"
+	case "MODEL_FAILED", "RETRY_BUDGET", "TIME_LIMIT":
+		r.First = e.Hint
 	}
 }
 

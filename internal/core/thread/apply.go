@@ -89,6 +89,9 @@ func (s *State) tick(e event.Envelope) {
 		s.Turn.Active += e.Time.Sub(s.Last)
 		s.Purse.spend(belay.Amounts{Time: belay.Duration(e.Time.Sub(s.Last))})
 	}
+	if wait := s.Turn.retryWait(s.Last, e.Time); wait > 0 {
+		s.Turn.Waited += wait
+	}
 }
 
 func (s *State) begin(e event.Envelope, p event.TurnStarted) {

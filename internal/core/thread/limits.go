@@ -12,8 +12,9 @@ import (
 // finalTime is how much active time the final-warning step gets.
 const finalTime = time.Minute
 
-// limits watches active time. When it is used up, what runs is no longer
-// wanted; once nothing is in flight the model gets one final step.
+// limits watches active time, and the waits for a provider that fails. When they have
+// used up the turn's time, what runs is no longer wanted; once nothing is in flight the
+// model gets one final step, unless its provider gave no answer.
 func limits(d *decision) bool {
 	t := d.Turn
 	used := d.active()
@@ -39,14 +40,26 @@ func limits(d *decision) bool {
 	if t.Limits.Time <= 0 {
 		return false
 	}
-	if left := time.Duration(t.Limits.Time) - used; left > 0 {
-		if d.Turn.driven() {
+	waits := t.Waited + t.retryWait(d.Last, d.now)
+	if left := time.Duration(t.Limits.Time) - used - waits; left > 0 {
+		if d.Turn.driven() || t.retryWait(d.now, d.now.Add(left)) > 0 {
 			d.wakeAt(d.now.Add(left))
 		}
 		return false
 	}
+	if st := t.Step; st != nil && st.Phase == stepFailed {
+		if !st.Problem.Retryable { // it ends the turn, or is mended, without the provider
+			return false
+		}
+		d.fail(belay.TimedOut, "TIME_LIMIT", fmt.Sprintf("%s are used up, and the model gave no answer: %s", t.Limits.Time, st.Problem.Message))
+		return true
+	}
 	if d.settleAll("TIME_IS_UP", "the turn's time is up") && len(d.ready.Decided) == 0 {
-		d.ask(KindFinal)
+		if t.Answers == 0 && t.PartialText == "" && t.Partial == nil {
+			d.fail(belay.TimedOut, "TIME_LIMIT", fmt.Sprintf("%s are used up, and the model gave no answer", t.Limits.Time))
+		} else {
+			d.ask(KindFinal)
+		}
 	}
 	return true
 }
@@ -60,7 +73,7 @@ func (d *decision) exhausted() string {
 // exhausted names the limit that the turn has reached; empty when none is.
 func (t *Turn) exhausted() string {
 	switch {
-	case t.Limits.Time > 0 && t.Active >= time.Duration(t.Limits.Time):
+	case t.Limits.Time > 0 && t.Active+t.Waited >= time.Duration(t.Limits.Time):
 		return "time"
 	case t.Limits.Steps > 0 && t.Steps >= t.Limits.Steps:
 		return "steps"

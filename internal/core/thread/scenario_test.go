@@ -453,7 +453,7 @@ func (w *world) fail(rest string) {
 	} else if code != "" {
 		p.Problem.Code = code
 	}
-	if class == "cancelled" {
+	if class == "cancelled" && code != "SILENT" {
 		p.Partial = "half an ans"
 	}
 	if p.Problem.Retryable {

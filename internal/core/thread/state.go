@@ -149,7 +149,8 @@ type Turn struct {
 
 // turnUse is what a turn has used.
 type turnUse struct {
-	Active  time.Duration `json:"active"` // driven time up to the last fact
+	Active  time.Duration `json:"active"`           // driven time up to the last fact
+	Waited  time.Duration `json:"waited,omitempty"` // time between requests that failed and their repetition, up to the last fact
 	Steps   int           `json:"steps"`
 	Calls   int           `json:"calls"`
 	Used    []used        `json:"used,omitempty"` // calls by tool
@@ -361,6 +362,18 @@ func (d *decision) active() time.Duration {
 		return d.Turn.Active
 	}
 	return d.Turn.Active + d.now.Sub(d.Last)
+}
+
+// retryWait is how much of the time from one moment to another the turn waits to
+// repeat a request that failed.
+func (t *Turn) retryWait(from, to time.Time) time.Duration {
+	if t == nil || t.Step == nil || t.Step.Phase != stepFailed || !t.Step.Problem.Retryable {
+		return 0
+	}
+	if t.Step.RetryAt.Before(to) {
+		to = t.Step.RetryAt
+	}
+	return max(0, to.Sub(from))
 }
 
 // settled reports whether the step was answered and all its calls are over.
