@@ -43,6 +43,20 @@ func (s *Scrubber) parts(b []byte) []part {
 	return all
 }
 
+// Found is a secret in a text.
+type Found struct {
+	Rule     string // the name of its form; registered for a value that was
+	From, To int    // bytes
+}
+
+// Find returns the secrets of a text, in order.
+func (s *Scrubber) Find(b []byte) (all []Found) {
+	for _, p := range s.parts(b) {
+		all = append(all, Found{p.rule, p.from, p.to})
+	}
+	return all
+}
+
 // Cut returns what content[from:to] is without secrets: in a part alone they may
 // not be known, because it has only an end of them or not what stands before them.
 // What is taken out is counted.
