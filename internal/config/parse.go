@@ -281,7 +281,7 @@ func (p *parser) allow(have, more []string) []string {
 		found := []string{name}
 		if strings.Contains(name, "*") || strings.HasPrefix(name, "group:") {
 			found = tool.Expand(name, specs)
-		} else if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }) && !strings.HasPrefix(name, toolPrefix) { // a server's may come with the turn
+		} else if !slices.ContainsFunc(specs, func(s belay.ToolSpec) bool { return s.Name == name }) && !OfServer(name) { // a server's may come with the turn
 			found = nil
 		}
 		if len(found) == 0 {

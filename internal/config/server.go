@@ -3,6 +3,7 @@ package config
 import (
 	"cmp"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -55,7 +56,7 @@ func (w *Workspace) Servers(ctx context.Context) (all []Server, ignored []Ignore
 	path, some, standing, err := w.in.foreignServers(ctx)
 	switch {
 	case err != nil:
-		return nil, nil, err
+		ignored = append(ignored, Ignored{Where: path, What: "the list of MCP servers", Why: mistake(err)})
 	case path != "" && standing != Trusted:
 		ignored = append(ignored, Ignored{Where: path, Why: whyIgnored(standing)})
 	default:
@@ -65,8 +66,19 @@ func (w *Workspace) Servers(ctx context.Context) (all []Server, ignored []Ignore
 	return all, ignored, nil
 }
 
+// mistake is an error about a file, in one line.
+func mistake(err error) string {
+	if e, ok := errors.AsType[*belay.Error](err); ok {
+		return strings.TrimSpace(e.Where + " " + e.Message)
+	}
+	return err.Error()
+}
+
 // toolPrefix is what the names of all servers' tools begin with.
 const toolPrefix = "mcp__"
+
+// OfServer reports whether a tool of this name is an MCP server's.
+func OfServer(name string) bool { return strings.HasPrefix(name, toolPrefix) }
 
 // ToolPrefix is what the names of a server's tools begin with.
 func ToolPrefix(server string) string { return toolPrefix + SayableName(server) + "__" }

@@ -58,6 +58,7 @@ type connection struct {
 	endOnce  sync.Once
 	whyEnded string
 	gone     chan struct{} // closed when it has ended
+	fell     chan struct{} // closed when all that its program said was read to its end
 }
 
 var _ tool.Server = (*connection)(nil)
@@ -65,7 +66,7 @@ var _ tool.Server = (*connection)(nil)
 // connect starts a server for a call, in the call's boundary, and greets it. An error
 // means that nothing of it is left.
 func connect(ctx context.Context, s *manifest.Server, environ []string, c tool.Call) (*connection, error) {
-	n := &connection{server: s, call: c, errs: &errorOutput{}, used: time.Now(), reports: map[string]func(tool.Progress){}, ended: make(chan struct{}), gone: make(chan struct{})}
+	n := &connection{server: s, call: c, errs: &errorOutput{}, used: time.Now(), reports: map[string]func(tool.Progress){}, ended: make(chan struct{}), gone: make(chan struct{}), fell: make(chan struct{})}
 	transport, err := n.transport(ctx, environ)
 	if err != nil {
 		return nil, err
@@ -120,7 +121,7 @@ func (n *connection) transport(ctx context.Context, environ []string) (sdk.Trans
 		<-n.proc.Done()
 		in.Close()
 	}()
-	return &sdk.IOTransport{Reader: out, Writer: input{n.proc}}, nil
+	return &sdk.IOTransport{Reader: &endNoted{PipeReader: out, end: n.fell}, Writer: input{n.proc}}, nil
 }
 
 // passed are the runtime's variables that a server gets besides those it is given.
@@ -175,7 +176,10 @@ func (n *connection) list(ctx context.Context) error {
 		if why == "" && seen[name] {
 			why = "another tool of the server has the same name"
 		}
-		if size += len(d.Input) + len(d.Output) + len(d.Description); why == "" && size > maxList {
+		if why == "" {
+			size += len(d.Input) + len(d.Output) + len(d.Description)
+		}
+		if why == "" && size > maxList {
 			why = fmt.Sprintf("the definitions of the server together have more than %d bytes", maxList)
 		}
 		if why != "" {
@@ -228,11 +232,11 @@ func (n *connection) failure(ctx context.Context, err error) error {
 	return e.WithHint("belay mcp test %s shows what it prints and what its boundary stopped", name)
 }
 
-// exited reports whether its program has ended, which may be known a moment after
-// its output has.
+// exited reports whether its program ended by itself, which may be known a moment
+// after a message couldn't be sent to it.
 func (n *connection) exited() bool {
 	select {
-	case <-n.proc.Done():
+	case <-n.fell:
 		return true
 	case <-time.After(endGrace):
 		return false

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"strings"
+	"sync"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -53,6 +54,15 @@ func Look(ctx context.Context, s *manifest.Server, environ []string, workspace s
 	n.finish("closed")
 	l.Printed = n.errs.tail()
 	return l, nil
+}
+
+// Together does n things at the same time and returns when all are done.
+func Together(n int, do func(i int)) {
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { do(i) })
+	}
+	wg.Wait()
 }
 
 // lookSink takes what is recorded of a look: no session has it.

@@ -45,6 +45,23 @@ func (l *lines) Write(p []byte) (int, error) {
 	return n, nil
 }
 
+// endNoted is what a server says, read by the protocol, which stops where it doesn't
+// understand. end is closed when all of it was read.
+type endNoted struct {
+	*io.PipeReader
+	end  chan struct{}
+	once sync.Once
+}
+
+// Read implements io.Reader.
+func (r *endNoted) Read(p []byte) (int, error) {
+	n, err := r.PipeReader.Read(p)
+	if err == io.EOF {
+		r.once.Do(func() { close(r.end) })
+	}
+	return n, err
+}
+
 // input is where a server reads its messages.
 type input struct{ proc *process.Process }
 

@@ -23,7 +23,7 @@ import (
 func (h *Host) offered(ctx context.Context, w *config.Workspace, own []tool.Tool) ([]tool.Tool, error) {
 	servers, ignored, err := w.Servers(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil //nolint:nilerr // whoever needs the settings meets the error
 	}
 	h.c.Say(ignored)
 	if len(servers) == 0 {
@@ -102,9 +102,22 @@ func (h *Host) Learn(ctx context.Context, ws string) error {
 	if err != nil {
 		return err
 	}
-	for _, s := range servers {
-		if _, known := book.Server(s.File, s.Name); !known {
-			h.learnOne(ctx, p, &s)
+	unseen := slices.DeleteFunc(servers, func(s config.Server) bool {
+		_, known := book.Server(s.File, s.Name)
+		return known || h.triedLately(&s)
+	})
+	if len(unseen) == 0 {
+		return nil
+	}
+	looks := make([]mcp.Looked, len(unseen))
+	errs := make([]error, len(unseen))
+	mcp.Together(len(unseen), func(i int) { looks[i], errs[i] = h.look(ctx, p, &unseen[i]) })
+	for i, s := range unseen {
+		if errs[i] == nil {
+			errs[i] = h.pin(ctx, &s.Server, looks[i].Tools)
+		}
+		if errs[i] != nil {
+			h.c.Say([]config.Ignored{{Where: s.Where, What: "server " + s.Name, Why: why(errs[i]) + "; belay mcp test " + s.Name + " says more"}})
 		}
 	}
 	_, err = h.Again(ctx, ws)
@@ -114,25 +127,18 @@ func (h *Host) Learn(ctx context.Context, ws string) error {
 // again is how long a server that couldn't be used isn't tried before a turn.
 const again = time.Minute
 
-func (h *Host) learnOne(ctx context.Context, p *app.Place, s *config.Server) {
+// triedLately reports whether it was tried, and notes that it is now.
+func (h *Host) triedLately(s *config.Server) bool {
 	h.mu.Lock()
-	tried, was := h.tried[s.Where]
-	if was && h.c.Now().Sub(tried) < again {
-		h.mu.Unlock()
-		return
+	defer h.mu.Unlock()
+	if tried, was := h.tried[s.Where]; was && h.c.Now().Sub(tried) < again {
+		return true
 	}
 	if h.tried == nil {
 		h.tried = map[string]time.Time{}
 	}
 	h.tried[s.Where] = h.c.Now()
-	h.mu.Unlock()
-	l, err := h.look(ctx, p, s)
-	if err == nil {
-		err = h.pin(ctx, &s.Server, l.Tools)
-	}
-	if err != nil {
-		h.c.Say([]config.Ignored{{Where: s.Where, What: "server " + s.Name, Why: why(err) + "; belay mcp test " + s.Name + " says more"}})
-	}
+	return false
 }
 
 // why is an error in one line.

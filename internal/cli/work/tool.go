@@ -151,7 +151,7 @@ func (c *toolCallCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	if err != nil {
 		return 0, err
 	}
-	if _, err := tool.Find(p.Tools.Specs(), c.Name); err != nil {
+	if _, err := tool.Find(p.Tools.Specs(), c.Name); err != nil && !config.OfServer(c.Name) { // a server's tools come with the turn
 		return 0, err
 	}
 	settings, err := c.settings(a, p)
