@@ -109,7 +109,7 @@ func dispatch(ctx context.Context, a *command.Program, args []string) (int, erro
 	a.TakePlace(g)
 	if err != nil {
 		a.JSON = slices.Contains(args, "--json") // the parser sets nothing when it fails
-		return 0, usage(err)
+		return 0, usage(k, args, err)
 	}
 	defer tidy()()
 	return do(ctx, a, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
@@ -161,12 +161,33 @@ func checkArgs(args []string) error {
 }
 
 // usage turns what the parser says into an error with a next command.
-func usage(err error) error {
-	path := "belay"
+func usage(k *kong.Kong, args []string, err error) error {
+	path, text := "belay", err.Error()
 	if e, ok := errors.AsType[*kong.ParseError](err); ok && e.Context != nil && e.Context.Selected() != nil {
 		path = e.Context.Selected().FullPath()
 	}
-	return belay.Errorf(belay.CodeUsage, "%s", err.Error()).WithHint("%s --help", path)
+	if flag, value, ok := dashed(text); ok {
+		return belay.Errorf(belay.CodeUsage, "what begins with - is taken for a flag").At(flag).WithHint("%s=%s", flag, value)
+	}
+	hint := path + " --help"
+	if path == "belay" && len(args) > 0 && !strings.HasPrefix(args[0], "-") {
+		for _, leaf := range k.Model.Leaves(true) {
+			if leaf.Name == args[0] && leaf.Parent != nil && leaf.Parent.Type == kong.CommandNode {
+				hint = leaf.FullPath()
+				break
+			}
+		}
+	}
+	return belay.Errorf(belay.CodeUsage, "%s", text).WithHint("%s", hint)
+}
+
+// dashed are the flag and the value that the parser refused because the value begins
+// with a hyphen.
+func dashed(text string) (flag, value string, ok bool) {
+	flag, rest, ok := strings.Cut(text, ": expected ")
+	_, rest, value2 := strings.Cut(rest, " but got \"-")
+	value, _, closed := strings.Cut(rest, "\"")
+	return flag, "-" + value, ok && value2 && closed
 }
 
 // build is what this build has.

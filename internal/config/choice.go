@@ -92,6 +92,20 @@ func (e Env) keyPlace(s Service, kept []string) (name, what string) {
 type Choice struct {
 	Provider, Model string
 	Why             string // what decided
+
+	named bool // the settings name the provider
+}
+
+// Over lays the choice over settings: what they say stays where it is.
+func (c Choice) Over(g Given) Given {
+	g = maps.Clone(g)
+	if c.Provider != "" && !c.named {
+		g["provider"] = []string{c.Provider}
+	}
+	if c.Model != "" {
+		g["model"] = []string{c.Model}
+	}
+	return g
 }
 
 // String is the choice as a person reads it.
@@ -119,6 +133,10 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 	if l.set["script"].text != "" || strings.HasPrefix(provider, ScriptedPrefix) || provider != "" && model != "" {
 		return Choice{}, nil
 	}
+	p := parser{w: l.w, in: l.w.in, set: l.set, out: Settings{Settings: l.w.in.Defaults()}}
+	if p.all(); p.err != nil { // what is wrong is told first
+		return Choice{}, p.err
+	}
 	cat, err := l.w.in.Catalog()
 	if err != nil {
 		return Choice{}, err
@@ -129,14 +147,14 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 		if err != nil || !ok || s.Model != "" {
 			return Choice{}, nil //nolint:nilerr // checking the settings tells what is wrong
 		}
-		return Choice{provider, def.Name, "it is the default model of " + provider}, nil
+		return Choice{Provider: provider, Model: def.Name, Why: "it is the default model of " + provider, named: true}, nil
 	}
 	if from := l.set["base-url"]; from.text != "" {
 		return Choice{}, belay.Errorf(belay.CodeNoProvider, "an address belongs to a provider, and none is named").At(from.from).WithHint("%s NAME", l.w.in.flag("provider"))
 	}
 	if known, err := cat.Show(model); model != "" && err == nil && !strings.Contains(model, "/") {
 		if _, ok := vendor(known.Provider); ok {
-			return Choice{known.Provider, model, "it is a model of " + known.Provider}, nil
+			return Choice{Provider: known.Provider, Model: model, Why: "it is a model of " + known.Provider}, nil
 		}
 	}
 	kept, err := l.w.in.KeptSecrets(l.w.in.Secrets)
@@ -152,7 +170,7 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 	flag := l.w.in.flag("provider")
 	switch len(all) {
 	case 1:
-		return Choice{all[0].Name, cmp.Or(model, all[0].Model), all[0].Why() + ", and no other provider has a key"}, nil
+		return Choice{Provider: all[0].Name, Model: cmp.Or(model, all[0].Model), Why: all[0].Why() + ", and no other provider has a key"}, nil
 	case 0:
 		hint := "belay login VENDOR, or belay demo, which needs no key"
 		if all = local(); len(all) > 0 {

@@ -67,7 +67,8 @@ func Apart(ws, store string) error {
 	case Within(store, ws):
 		return belay.Errorf(belay.CodeWorkspace, "the workspace is inside the store %s", store).At(ws).WithHint("--workspace DIR outside the store, or --store DIR elsewhere")
 	case Within(ws, store):
-		return belay.Errorf(belay.CodeWorkspace, "the workspace contains the store %s", store).At(ws).WithHint("cd to a project, or --store DIR outside of it")
+		return belay.Errorf(belay.CodeWorkspace, "an agent that works here could change its own record: the store %s is inside", store).At(ws).
+			WithHint("cd to a project, or --workspace DIR; --store DIR keeps the store elsewhere")
 	}
 	return nil
 }

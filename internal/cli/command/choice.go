@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -68,13 +67,8 @@ func (a *Program) WithModel(ctx context.Context, p *app.Place, g config.Given) (
 	if err != nil || c == (config.Choice{}) {
 		return g, err
 	}
-	g = maps.Clone(g)
-	g["provider"] = []string{c.Provider}
-	if c.Model != "" {
-		g["model"] = []string{c.Model}
-		if !a.JSON {
-			fmt.Fprintf(a.Err, "using %s\n", term.Line(c.String()))
-		}
+	if c.Model != "" && !a.JSON {
+		fmt.Fprintf(a.Err, "using %s\n", term.Line(c.String()))
 	}
-	return g, nil
+	return c.Over(g), nil
 }

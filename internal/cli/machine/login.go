@@ -76,7 +76,11 @@ func (c *LoginCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		}
 	}
 	if i := slices.IndexFunc(found, func(f finding) bool { return f.State == "failed" }); i >= 0 && !checked {
-		return 0, belay.Errorf(belay.CodeNoKey, "the key isn't kept: %s", found[i].What).At(s.Name).WithHint("%s; --no-check keeps it untried", found[i].Try)
+		try := found[i].Try
+		if found[i].Name == "reachable" {
+			try = "is the network up?"
+		}
+		return 0, belay.Errorf(belay.CodeNoKey, "the key isn't kept: %s", found[i].What).At(s.Name).WithHint("%s; --no-check keeps it untried", try)
 	}
 	if err := v.Set(ctx, name, key, a.Now()); err != nil {
 		return 0, err
@@ -199,6 +203,9 @@ func (c *LogoutCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	err = v.Remove(ctx, name)
 	if belay.CodeOf(err) == belay.CodeNotFound && a.Getenv(name) != "" {
 		return 0, belay.Errorf(belay.CodeNotFound, "no key of %s is kept; it is in the environment", s.Name).At(name).WithHint("unset %s", name)
+	}
+	if belay.CodeOf(err) == belay.CodeNotFound {
+		return 0, belay.Errorf(belay.CodeNotFound, "no key of %s is kept", s.Name).WithHint("belay secret list")
 	}
 	if err != nil {
 		return 0, err

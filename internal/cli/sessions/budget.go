@@ -3,6 +3,7 @@ package sessions
 import (
 	"context"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -20,11 +21,11 @@ type BudgetCmd struct {
 }
 
 type budgetShowCmd struct {
-	ID string `arg:"" help:"The session, or the beginning of its id."`
+	ID string `arg:"" optional:"" help:"The session, or the beginning of its id; the last of this workspace."`
 }
 
 func (c *budgetShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	id, err := a.SessionID(ctx, st, c.ID, false)
+	id, err := a.SessionID(ctx, st, c.ID, c.ID == "")
 	if err != nil {
 		return 0, err
 	}
@@ -76,16 +77,22 @@ func amountOf(k sessions.KindShown, n *int64, none string) string {
 }
 
 type budgetSetCmd struct {
-	ID     string `arg:"" help:"The session, or the beginning of its id."`
-	Budget string `arg:"" help:"A limit of each kind that is named, such as 2usd,500ktok,300calls,4h, or a raise, such as +5usd."`
+	Args []string `arg:"" name:"[ID] BUDGET" help:"The session, or the beginning of its id (default the last of this workspace); then a limit of each kind that is named, such as 2usd,500ktok,300calls,4h, or a raise, such as +5usd."`
 }
 
 func (c *budgetSetCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	id, err := a.SessionID(ctx, r.Store, c.ID, false)
+	if len(c.Args) > 2 {
+		return 0, belay.Errorf(belay.CodeUsage, "%d arguments; a session and a budget are the most", len(c.Args)).WithHint("belay budget set %s %s", c.Args[0], strings.Join(c.Args[1:], ","))
+	}
+	session, limit := "", c.Args[len(c.Args)-1]
+	if len(c.Args) == 2 {
+		session = c.Args[0]
+	}
+	id, err := a.SessionID(ctx, r.Store, session, session == "")
 	if err != nil {
 		return 0, err
 	}
-	res, err := sessions.ChangeBudget(ctx, r.Call("set_budget"), &sessions.SetBudget{Session: id, Budget: c.Budget})
+	res, err := sessions.ChangeBudget(ctx, r.Call("set_budget"), &sessions.SetBudget{Session: id, Budget: limit})
 	if err != nil {
 		return 0, err
 	}

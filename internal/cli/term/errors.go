@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -65,8 +66,15 @@ func (e *Env) Explain(err error, clean func(string) string) *belay.Error {
 	if x.Hint == "" {
 		x.Hint = nextCommand(x.Code)
 	}
+	x.Hint = document.Get().ReplaceAllString(x.Hint, documents+"$0")
 	return x
 }
+
+// documents is where the documents that hints name can be read without the source.
+const documents = "https://github.com/belay-run/belay/blob/main/"
+
+// document is the name of one.
+var document = match.Lazy(`\bdocs/[a-z]+\.md\b`)
 
 func (e *Env) ownedError(o *store.OwnedError) *belay.Error {
 	return belay.Errorf(belay.CodeOwned, "process %d on %s drives it, since %s", o.Owner.PID, o.Owner.Host, Ago(e.Now().Sub(o.Owner.Since))).

@@ -38,10 +38,10 @@ func beginTalk(ctx context.Context, a *command.Program, g config.Given, pick pic
 	if err != nil {
 		return nil, err
 	}
-	if chosen != (config.Choice{}) {
+	if chosen.Model != "" {
 		t.note = "using " + chosen.String()
-		g["provider"], g["model"] = []string{chosen.Provider}, []string{chosen.Model}
 	}
+	g = chosen.Over(g)
 	if g.Get("completion") == "" {
 		g["completion"] = []string{string(belay.CompletionConversational)}
 	}

@@ -19,16 +19,17 @@ func Nearest(s string, names []string) string {
 	if len(s) > 80 {
 		return ""
 	}
-	best, least := "", len(s)/3+2
+	best, least, closest := "", len(s)/3+2, 0
 	a := plain(s)
 	for _, name := range names {
 		b := plain(name)
-		d := distance(a, b, least)
+		d := distance(a, b, len(s)/3+2)
+		exact := d
 		if len(b) >= 3 && len(a) >= 3 && (strings.Contains(a, b) || strings.Contains(b, a)) {
 			d = min(d, 1) // read_file is read, cmd.exec is exec
 		}
-		if d < least {
-			best, least = name, d
+		if d < least || d == least && best != "" && exact < closest {
+			best, least, closest = name, d, exact
 		}
 	}
 	return best
