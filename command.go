@@ -2,6 +2,7 @@ package belay
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -76,7 +77,46 @@ type Settings struct {
 
 	Compact Compacting `json:"compact,omitzero"` // how a conversation is shortened that fills the model's context
 
+	Agents AgentLimits `json:"agents,omitzero"` // of its sub-agents
+
 	Shell *Shell `json:"shell,omitempty"` // runs its command lines, chosen at creation; empty: /bin/sh
+}
+
+// AgentLimits bound the sub-agents of a session. 0 is the default, a negative depth none
+// at all.
+type AgentLimits struct {
+	Depth    int `json:"depth,omitempty"`    // of a child; that of the main thread is 0
+	Children int `json:"children,omitempty"` // of one agent that are open
+	Running  int `json:"running,omitempty"`  // that work at the same time; others wait
+	Total    int `json:"total,omitempty"`    // ever
+}
+
+// MaxOpenAgents is how many children of a session may be open, whatever its limits.
+const MaxOpenAgents = 256
+
+// OrDefaults are the limits in force.
+func (l AgentLimits) OrDefaults() AgentLimits {
+	return AgentLimits{Depth: max(cmp.Or(l.Depth, 3), 0), Children: cmp.Or(l.Children, 16), Running: cmp.Or(l.Running, 8), Total: cmp.Or(l.Total, 200)}
+}
+
+// AttemptEnd is how an attempt of a task ended.
+type AttemptEnd struct {
+	Outcome   Outcome  `json:"outcome"`
+	Summary   Content  `json:"summary,omitzero"`
+	Output    *Content `json:"output,omitempty"`
+	Artifacts []string `json:"artifacts,omitempty"`
+	Reason    string   `json:"reason,omitempty"`
+	Taint     []string `json:"taint,omitempty"` // of the conversation, as kind:origin
+	AttemptUse
+}
+
+// AttemptUse is what an attempt used.
+type AttemptUse struct {
+	Steps    int      `json:"steps,omitempty"`
+	Calls    int      `json:"calls,omitempty"`
+	Active   Duration `json:"active,omitempty"`
+	Usage    Usage    `json:"usage,omitzero"`
+	MicroUSD int64    `json:"microUsd,omitempty"` // known to be charged, in millionths of a US dollar
 }
 
 // Compacting is how a thread's conversation is shortened for the model.
@@ -275,6 +315,7 @@ type (
 		Workspace string     `json:"workspace"`
 		Begin     *Beginning `json:"begin,omitempty"` // what it has before its first fact
 		Queue     Queueing   `json:"queue,omitzero"`
+		Depth     int        `json:"depth,omitempty"` // of a child; 0: it is no child
 
 		Pins []PinContext `json:"pins,omitempty"` // texts that stay in its conversation
 	}
@@ -403,6 +444,10 @@ type (
 
 		Priority int          `json:"priority,omitempty"` // of the turn, as in SubmitTurn
 		Budget   *BudgetGrant `json:"budget,omitempty"`   // that goes with the turn
+
+		Parent   TaskID     `json:"parent,omitempty"`     // of the agent that wants it done
+		Subagent SubagentID `json:"subagentId,omitempty"` // that does it
+		Wait     bool       `json:"wait,omitempty"`       // until StartTask
 	}
 
 	// RetryTask starts a new attempt of a task that ended without success.
@@ -422,11 +467,58 @@ type (
 	// EndAttempt tells a task how its attempt ended. Threads send it.
 	EndAttempt struct {
 		cmd
-		Run     RunID   `json:"run"`
-		Turn    TurnID  `json:"turn"`
-		Outcome Outcome `json:"outcome"`
-		Summary Content `json:"summary,omitzero"`
-		Reason  string  `json:"reason,omitempty"`
+		Run  RunID  `json:"run"`
+		Turn TurnID `json:"turn"`
+		AttemptEnd
+	}
+
+	// SpawnSubagent asks a session to open a child of one of its threads. The same
+	// child asked for again is the child that there is.
+	SpawnSubagent struct {
+		cmd
+		Subagent   SubagentID `json:"subagentId"`
+		Parent     ThreadID   `json:"parent"`
+		Turn       TurnID     `json:"turn"` // of the parent
+		Call       CallID     `json:"call"`
+		ParentTask TaskID     `json:"parentTask,omitempty"`
+		Agent      string     `json:"agent"`
+		Nickname   string     `json:"nickname,omitempty"`
+		Text       Content    `json:"text"`
+		Rules      Ref        `json:"rules"` // the child's, a blob
+		Background bool       `json:"background,omitempty"`
+		Priority   int        `json:"priority,omitempty"`
+		Taint      []string   `json:"taint,omitempty"` // of the parent's conversation
+	}
+
+	// TellParent tells a thread what became of a child that it asked for: with End how
+	// it ended, else that it is open. Code says that it was refused.
+	TellParent struct {
+		cmd
+		Subagent SubagentID  `json:"subagentId"`
+		Call     CallID      `json:"call"`
+		End      *AttemptEnd `json:"end,omitempty"`
+		Code     string      `json:"code,omitempty"`
+		Hint     string      `json:"hint,omitempty"`
+	}
+
+	// EndSubagent tells a session how a child ended. The child's task sends it.
+	EndSubagent struct {
+		cmd
+		Subagent SubagentID `json:"subagentId"`
+		End      AttemptEnd `json:"end"`
+	}
+
+	// CloseSubagent ends a child, with the children that it started.
+	CloseSubagent struct {
+		cmd
+		Subagent SubagentID `json:"subagentId"`
+		Reason   string     `json:"reason,omitempty"`
+	}
+
+	// StartTask starts the first attempt of a task that was created to wait.
+	StartTask struct {
+		cmd
+		Budget *BudgetGrant `json:"budget,omitempty"` // that goes with the turn
 	}
 
 	// TakeOver tells a stream that a new process drives it: nothing that was in
@@ -471,6 +563,11 @@ var commands = map[string]reflect.Type{
 	"create_task":         reflect.TypeFor[CreateTask](),
 	"retry_task":          reflect.TypeFor[RetryTask](),
 	"cancel_task":         reflect.TypeFor[CancelTask](),
+	"spawn_subagent":      reflect.TypeFor[SpawnSubagent](),
+	"tell_parent":         reflect.TypeFor[TellParent](),
+	"end_subagent":        reflect.TypeFor[EndSubagent](),
+	"close_subagent":      reflect.TypeFor[CloseSubagent](),
+	"start_task":          reflect.TypeFor[StartTask](),
 	"end_attempt":         reflect.TypeFor[EndAttempt](),
 	"take_over":           reflect.TypeFor[TakeOver](),
 }

@@ -41,6 +41,7 @@ type ThreadStarted struct {
 	fact
 	Kind      string `json:"kind"` // main, child, flow
 	Workspace string `json:"workspace,omitempty"`
+	Depth     int    `json:"depth,omitempty"` // of a child; the main thread's is 0
 	belay.Beginning
 	Queue belay.Queueing `json:"queue,omitzero"` // how it queues turns
 }

@@ -2,28 +2,41 @@ package event
 
 import "github.com/belay-run/belay"
 
-// SubagentSpawned opens a child thread. The ids of the fact are the parent's.
+// SubagentSpawned opens a child thread. The ids of the fact are the parent's, and the
+// child's subagentId.
 type SubagentSpawned struct {
 	fact
-	Thread    belay.ThreadID `json:"thread"` // the child's
-	Agent     string         `json:"agent"`  // name of its definition
-	Nickname  string         `json:"nickname,omitempty"`
-	Objective belay.Content  `json:"objective"`
-	Provider  string         `json:"provider,omitempty"`
-	Model     string         `json:"model,omitempty"`
-	Tools     []string       `json:"tools,omitempty"`
-	Isolation string         `json:"isolation,omitempty"` // shared, copy, worktree
-	Depth     int            `json:"depth,omitempty"`     // 1 is a child of a main thread
-	Limits    belay.Limits   `json:"limits,omitzero"`     // its slice of the parent's
-	Rules     *belay.Ref     `json:"rules,omitempty"`
+	Thread     belay.ThreadID `json:"thread"` // the child's
+	Task       belay.TaskID   `json:"task"`   // the child's
+	Agent      string         `json:"agent"`  // name of its definition
+	Nickname   string         `json:"nickname,omitempty"`
+	Objective  belay.Content  `json:"objective"`
+	Depth      int            `json:"depth"` // 1 is a child of a main thread
+	Background bool           `json:"background,omitempty"`
+	Priority   int            `json:"priority,omitempty"`
+	Waits      bool           `json:"waits,omitempty"` // it starts when there is a place
+	Rules      belay.Ref      `json:"rules"`
 }
 
-// SubagentStatus says how a child, or a registered agent, is.
+// Words of SubagentStatus.
+const (
+	SubagentPrepared  = "prepared"  // its rules are composed; the parent may ask for it
+	SubagentRequested = "requested" // the parent asked the session for it
+	SubagentRunning   = "running"   // it has a place
+	SubagentEnded     = "ended"     // the parent knows how it ended
+)
+
+// SubagentStatus says how a child is.
 type SubagentStatus struct {
 	fact
-	Status string `json:"status"` // running, idle, waiting, registered, healthy, unhealthy, drained
-	Agent  string `json:"agent,omitempty"`
-	Reason string `json:"reason,omitempty"`
+	Status     string            `json:"status"` // prepared, requested, running, ended
+	Agent      string            `json:"agent,omitempty"`
+	Nickname   string            `json:"nickname,omitempty"`
+	Objective  *belay.Content    `json:"objective,omitempty"`  // of a prepared one
+	Rules      *belay.Ref        `json:"rules,omitempty"`      // of a prepared one
+	Background bool              `json:"background,omitempty"` // the call doesn't wait for its end
+	Reason     string            `json:"reason,omitempty"`
+	End        *belay.AttemptEnd `json:"end,omitempty"` // of an ended one
 }
 
 // SubagentInput is what the parent, or a person, told a child.
@@ -36,21 +49,17 @@ type SubagentInput struct {
 // SubagentCompleted is a child that met its objective.
 type SubagentCompleted struct {
 	fact
-	Summary   belay.Content  `json:"summary,omitzero"`
-	Output    *belay.Content `json:"output,omitempty"`
-	Artifacts []string       `json:"artifacts,omitempty"`
-	Stats     TurnStats      `json:"stats,omitzero"`
+	belay.AttemptEnd
 }
 
-// SubagentFailed is a child that ended in any other way.
+// SubagentFailed is a child that ended in any other way, or was never opened.
 type SubagentFailed struct {
 	fact
-	Outcome belay.Outcome `json:"outcome"`
-	Reason  string        `json:"reason"`
-	Stats   TurnStats     `json:"stats,omitzero"`
+	belay.AttemptEnd
+	Code string `json:"code,omitempty"` // of a refusal
 }
 
-// SubagentClosed says that a child takes no more input.
+// SubagentClosed says that a child is to end, with the children it started.
 type SubagentClosed struct {
 	fact
 	By     string `json:"by,omitempty"`

@@ -119,6 +119,10 @@ type TaskQueued struct {
 	fact
 	Position int    `json:"position,omitempty"`
 	Reason   string `json:"reason,omitempty"` // capacity, dependency, order
+
+	Turn     belay.TurnID `json:"turn,omitempty"` // of the first attempt, which waits
+	Rules    *belay.Ref   `json:"rules,omitempty"`
+	Priority int          `json:"priority,omitempty"`
 }
 
 // TaskUpdated changes what a task is, not how far it is.

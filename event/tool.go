@@ -29,6 +29,7 @@ type ToolStarted struct {
 	ReadOnly bool         `json:"readOnly,omitempty"`
 	Polling  bool         `json:"polling,omitempty"`
 	Taint    []string     `json:"taint,omitempty"`   // untrusted origin of its result, as kind:origin
+	Waits    bool         `json:"waits,omitempty"`   // the turn answers it when what it waits for has come
 	Recover  bool         `json:"recover,omitempty"` // the attempt only checks what the one before did
 }
 

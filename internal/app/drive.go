@@ -45,7 +45,7 @@ func (r *Runtime) programsWait(ctx context.Context, id belay.SessionID) bool {
 	if err != nil {
 		return false
 	}
-	return slices.ContainsFunc(s.Threads, func(id belay.ThreadID) bool {
+	return slices.ContainsFunc(s.All(), func(id belay.ThreadID) bool {
 		th, err := r.Thread(ctx, id)
 		return err == nil && th.Turn != nil && slices.ContainsFunc(th.Procs, func(p thread.Proc) bool { return p.Left && !p.Over })
 	})
@@ -57,7 +57,7 @@ func (r *Runtime) programsWait(ctx context.Context, id belay.SessionID) bool {
 func (r *Runtime) settleUse(ctx context.Context, s *session.State, epoch int64) (busy bool, err error) {
 	var more []policy.Grant
 	busy = len(s.Budget.Slices) > 0 // of quotas, which are to be returned
-	for _, th := range s.Threads {
+	for _, th := range s.All() {
 		state, err := r.Thread(ctx, th)
 		if err != nil {
 			return false, err
@@ -107,7 +107,7 @@ func (r *Runtime) ClaimWriter(ctx context.Context, id belay.SessionID, epoch int
 // ThreadOfProcess returns the thread that a program of a session runs in or, if none
 // says that it runs, ran in; empty if there is no such program.
 func (r *Runtime) ThreadOfProcess(ctx context.Context, s *session.State, id belay.ProcessID) (belay.ThreadID, error) {
-	for _, th := range s.Threads {
+	for _, th := range s.All() {
 		state, err := r.Thread(ctx, th)
 		if err != nil {
 			return "", err
@@ -116,7 +116,7 @@ func (r *Runtime) ThreadOfProcess(ctx context.Context, s *session.State, id bela
 			return th, nil
 		}
 	}
-	for _, th := range s.Threads {
+	for _, th := range s.All() {
 		if ran, err := r.ranIn(ctx, th, id); ran || err != nil {
 			return th, err
 		}

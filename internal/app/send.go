@@ -88,7 +88,7 @@ func (r *Runtime) ThreadOf(ctx context.Context, s *session.State, id belay.Threa
 	if id == "" && len(s.Threads) > 0 {
 		id = s.Threads[len(s.Threads)-1]
 	}
-	if id == "" || !slices.Contains(s.Threads, id) {
+	if id == "" || !slices.Contains(s.All(), id) {
 		return nil, input.At("threadId", belay.Errorf(belay.CodeNotFound, "the session has no thread %s", id).At(string(s.Session)))
 	}
 	return r.Thread(ctx, id)

@@ -25,6 +25,7 @@ const (
 	KindCall      Kind = "call"      // a tool call
 	KindPlan      Kind = "plan"      // the whole plan, after each change
 	KindQuestion  Kind = "question"  // what an agent asks a person
+	KindAgent     Kind = "agent"     // an agent that another one started
 	KindNotice    Kind = "notice"    // what else happened
 	KindEnd       Kind = "end"       // the end of a turn
 )
@@ -45,6 +46,7 @@ type Block struct {
 	Call   *Call            // of a call
 	Plan   []event.PlanItem // of a plan
 	Asked  *Question        // of a question
+	Agent  *Agent           // of an agent
 	End    *End             // of an end
 }
 

@@ -20,8 +20,10 @@ type Fold struct {
 	live    []*Block
 	answers map[belay.StreamID]*answer
 	turns   map[belay.TurnID]*turn
-	early   []event.Delta // text whose request isn't known yet
-	outputs int           // calls with an output so far
+	early   []event.Delta                       // text whose request isn't known yet
+	agents  map[belay.StreamID]belay.SubagentID // by their threads
+	spawned map[belay.CallID]bool               // calls that started one: it stands for them
+	outputs int                                 // calls with an output so far
 }
 
 // turn is what is known of a turn that hasn't ended.
@@ -53,6 +55,10 @@ func (f *Fold) Live() []Block {
 		if c.Call != nil {
 			call := *c.Call
 			c.Call = &call
+		}
+		if c.Agent != nil {
+			agent := *c.Agent
+			c.Agent = &agent
 		}
 		out = append(out, c)
 	}
@@ -137,6 +143,9 @@ func (f *Fold) turn(id belay.TurnID) *turn {
 
 // Apply takes a fact, in the order of the log. Facts that nobody follows add nothing.
 func (f *Fold) Apply(ev event.Envelope) {
+	if f.family(ev) {
+		return
+	}
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
 		b := f.begin(ev, KindInput, string(ev.IDs.Turn))

@@ -38,6 +38,8 @@ func Render(b Block, o Options) []string {
 		return o.plan(b.Plan)
 	case KindQuestion:
 		return o.question(b.Asked)
+	case KindAgent:
+		return o.agent(b)
 	case KindNotice:
 		if b.Detail && !o.Verbose {
 			return nil

@@ -11,6 +11,9 @@ import (
 // Flow takes text or output between the facts. What comes before the fact of its
 // request waits for that; what comes after the answer is passed over.
 func (f *Fold) Flow(d event.Delta) {
+	if _, started := f.agents[d.Stream]; started {
+		return
+	}
 	switch d.Kind {
 	case "progress":
 		f.printed(d)

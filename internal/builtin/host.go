@@ -42,7 +42,7 @@ type Options struct {
 // The list is the documentation.
 func Tools(env config.Env, w *config.Workspace) ([]tool.Tool, error) {
 	c, err := webConfig(w)
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), web.Tools(c), []tool.Tool{file.Publish()}, tool.TurnTools()), err
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), web.Tools(c), []tool.Tool{file.Publish()}, tool.TurnTools(), tool.AgentTools()), err
 }
 
 // webConfig is what a person has set for the web tools in a workspace.

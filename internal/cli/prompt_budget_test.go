@@ -16,11 +16,14 @@ import (
 
 // fixedPrompt is how many bytes every request of the standard tool set carries
 // before the conversation begins; onDemand how many more a tool has that is offered
-// where there is something to read, and webPrompt what the tools of the web add.
+// where there is something to read, and webPrompt and agentsPrompt what the tools of the
+// web and of agents add.
 const (
 	fixedPrompt = 8 << 10
 	onDemand    = 512
 	webPrompt   = 1 << 10
+
+	agentsPrompt = 2560
 )
 
 // What every request carries stays small: the instructions, and of each tool
@@ -38,7 +41,7 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web := 0
+	web, agents := 0, 0
 	total := len(host.SystemPrompt(belay.CompletionRequired))
 	talks := len(host.SystemPrompt(belay.CompletionConversational))
 	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", total)
@@ -60,9 +63,12 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 			}
 			continue
 		}
-		if slices.Contains(tool.GroupsOf(s), "web") {
+		switch groups := tool.GroupsOf(s); {
+		case slices.Contains(groups, "web"):
 			web += sent.Len()
-		} else {
+		case slices.Contains(groups, "agents"):
+			agents += sent.Len()
+		default:
 			total += sent.Len()
 		}
 		if s.Handled == tool.HandledComplete {
@@ -78,6 +84,9 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 	}
 	if web == 0 || web > webPrompt {
 		t.Errorf("the tools of the web are %d bytes of every request; %d are allowed\n%s", web, webPrompt, rows)
+	}
+	if agents == 0 || agents > agentsPrompt {
+		t.Errorf("the tools of agents are %d bytes of every request; %d are allowed\n%s", agents, agentsPrompt, rows)
 	}
 	t.Logf("%d of %d bytes, and %d of the web\n%s", total, fixedPrompt, web, rows)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -125,6 +126,10 @@ var settings = []Setting{
 	{Name: "compact-model", JSON: "compactModel", Value: "PROVIDER/MODEL", Help: "The model that summarises (default the one that works).",
 		take: func(p *parser, v given) { p.out.Compact.Model = p.summariser(v) },
 		show: func(s *Settings) string { return s.Compact.Model }},
+	agents("agents-depth", "agentsDepth", "How deep agents may start agents: 1 lets only the main agent; 0 lets none.", 0, func(l *belay.AgentLimits) *int { return &l.Depth }),
+	agents("agents-children", "agentsChildren", "Agents that one agent may have open.", 1, func(l *belay.AgentLimits) *int { return &l.Children }),
+	agents("agents-running", "agentsRunning", "Agents of a session that work at the same time; others wait.", 1, func(l *belay.AgentLimits) *int { return &l.Running }),
+	agents("agents-total", "agentsTotal", "Agents that a session may have in all.", 1, func(l *belay.AgentLimits) *int { return &l.Total }),
 	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
 		take: func(p *parser, v given) {
 			p.out.Completion = belay.Completion(p.oneOf(v, "required", "conversational"))
@@ -190,6 +195,26 @@ var settings = []Setting{
 	{Name: "web-search-url", Value: "URL", Own: true, Help: "Where the engine is reached; searxng needs it.",
 		take: func(p *parser, v given) { p.out.Web.base = p.base(v) },
 		show: func(s *Settings) string { return s.Web.baseText() }},
+}
+
+// agents is the row of a limit of sub-agents.
+func agents(name, json, help string, least int, of func(*belay.AgentLimits) *int) Setting {
+	whole := belay.AgentLimits{}.OrDefaults()
+	return Setting{Name: name, JSON: json, Value: "N", Help: help, Default: fmt.Sprint(*of(&whole)),
+		take: func(p *parser, v given) {
+			if *of(&p.out.Agents) = p.number(v, least, belay.MaxOpenAgents, "4"); *of(&p.out.Agents) == 0 {
+				*of(&p.out.Agents) = -1 // 0 is the default
+			}
+		},
+		show: func(s *Settings) string {
+			whole := s.Agents.OrDefaults()
+			return fmt.Sprint(*of(&whole))
+		},
+		narrows: func(_ *Layers, v, have string) bool {
+			n, err := strconv.Atoi(v)
+			m, _ := strconv.Atoi(have)
+			return err == nil && n <= m
+		}}
 }
 
 // All is the table of settings. It is only read.

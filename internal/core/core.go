@@ -150,6 +150,20 @@ type Bound struct {
 	Least belay.Level
 }
 
+// PrepareChild composes the rules of a sub-agent that a call starts.
+type PrepareChild struct {
+	IDs      belay.IDs // Call is set
+	Subagent belay.SubagentID
+	Args     []byte // as in RunTool
+	ArgsRef  *belay.Ref
+	Rules    belay.Ref    // of the parent
+	Limits   belay.Limits // what the parent's turn has left
+	Depth    int          // of the child
+}
+
+// Key is that of the child.
+func (e PrepareChild) Key() string { return "child/" + string(e.Subagent) }
+
 // CheckCall asks a checker about a call. It may be asked again after a crash.
 type CheckCall struct {
 	IDs      belay.IDs // Call is set

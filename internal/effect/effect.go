@@ -44,6 +44,9 @@ type Config struct {
 	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
 	Inspect  Inspect                          // looks at the files that they leave; may be nil
 
+	// TaskPrompt is what the instructions of every sub-agent begin with.
+	TaskPrompt string
+
 	// Surroundings are what models are told of workspaces; nil: little.
 	Surroundings Surroundings
 
@@ -163,6 +166,8 @@ func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effec
 		return v.shorten(ctx, run, eff)
 	case core.RunTool:
 		return v.runTool(ctx, run, eff)
+	case core.PrepareChild:
+		return v.prepareChild(ctx, eff)
 	case core.CheckCall:
 		return v.checkCall(ctx, run, eff)
 	case core.LookAround:

@@ -278,7 +278,11 @@ func (m *machine) enqueue(s *thread.State) {
 }
 
 func loadThread(ctx context.Context, st store.Store) (*thread.State, error) {
-	d, _, _, err := engine.Load(ctx, st, thr.Stream())
+	return loadThreadOf(ctx, st, thr)
+}
+
+func loadThreadOf(ctx context.Context, st store.Store, id belay.ThreadID) (*thread.State, error) {
+	d, _, _, err := engine.Load(ctx, st, id.Stream())
 	if err != nil {
 		return nil, err
 	}
@@ -288,7 +292,7 @@ func loadThread(ctx context.Context, st store.Store) (*thread.State, error) {
 func (m *machine) answer(s *thread.State) {
 	for _, o := range s.Opens() {
 		p := m.boot(0)
-		_, err := p.e.Submit(p.ctx, belay.Order{ID: belay.CommandID("cmd_answer_" + string(o.Action)), Principal: "user:bob", Session: sess, Stream: thr.Stream(),
+		_, err := p.e.Submit(p.ctx, belay.Order{ID: belay.CommandID("cmd_answer_" + string(o.Action)), Principal: "user:bob", Session: sess, Stream: s.Stream,
 			Command: belay.RespondAction{Action: o.Action, Decision: "allow"}})
 		if err != nil && belay.CodeOf(err) != belay.CodeAlreadyAnswered { // an interrupt may come first
 			m.t.Errorf("the answer was refused: %v", err)

@@ -82,7 +82,7 @@ func (sub *subject) of(r *Request) {
 	switch {
 	case t.Handled == "complete":
 		sub.does = []string{"completes"}
-	case t.Handled != "":
+	case t.Handled == "ask":
 		sub.does = []string{"asks"}
 	case t.ReadOnly && !t.Destructive:
 		sub.does = []string{"reads"}

@@ -28,7 +28,8 @@ var groups = []Group{
 	{"runtime", "programs", []string{"exec", "process", "process_send"}},
 	{"web", "searching and fetching", []string{"web_search", "web_fetch"}},
 	{"memory", "what is remembered between sessions", []string{"memory_search", "memory_get", "memory_store", "memory_update", "memory_forget"}},
-	{"sessions", "other sessions and sub-agents", []string{"sessions_list", "sessions_history", "sessions_send", "sessions_spawn", "sessions_wait", "sessions_input", "sessions_close"}},
+	{"sessions", "other sessions", []string{"sessions_list", "sessions_history", "sessions_send"}},
+	{"agents", "handing work to other agents", []string{SpawnName, "wait_agent", "close_agent", "list_agents"}},
 	{"plan", "the turn itself: its plan, its questions, its end, and what it was shown in part", []string{"todo", "ask_user", "complete_task", "context_read", "task_create", "task_update", "task_list"}},
 	{"flow", "graphs of work", []string{"flow_get", "flow_add_node", "flow_connect", "flow_update", "flow_remove"}},
 	{"automation", "schedules", []string{"schedule_create", "schedule_list", "schedule_delete"}},
@@ -81,7 +82,7 @@ func Choose(terms []string, specs []Spec) []Spec {
 	}
 	var out []Spec
 	for _, s := range specs {
-		if s.Handled != "" || anyCovers(allow, s) && !anyCovers(deny, s) {
+		if s.Handled == HandledComplete || s.Handled == HandledAsk || anyCovers(allow, s) && !anyCovers(deny, s) {
 			out = append(out, s)
 		}
 	}

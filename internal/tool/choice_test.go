@@ -14,7 +14,7 @@ func specs(names ...string) []tool.Spec {
 		name, group, _ := strings.Cut(n, "/")
 		s := tool.Spec{Name: name, Group: group}
 		if name == "complete_task" || name == "ask_user" {
-			s.Handled = "x"
+			s.Handled = tool.HandledAsk
 		}
 		out = append(out, s)
 	}

@@ -109,6 +109,7 @@ type Thread struct {
 	Line   belay.Queueing `json:"queueing,omitzero"` // how turns are taken while one runs
 	Flying []string       `json:"flying,omitempty"`  // requests and calls that are out
 	Last   time.Time      `json:"last,omitzero"`     // of the thread's newest fact
+	Depth  int            `json:"depth,omitempty"`   // of a child; 0 is a main thread
 
 	Plan []event.PlanItem `json:"plan,omitempty"`
 
@@ -177,11 +178,24 @@ func (s *Session) Turn() *Turn {
 		if t == nil && len(s.Threads[i].Queue) > 0 {
 			t = &s.Threads[i].Queue[0]
 		}
+		if t != nil && t.Status == Ended && s.Threads[i].Depth > 0 { // its parent tells
+			continue
+		}
 		if t != nil && (best == nil || rank(t) > rank(best) || rank(t) == rank(best) && since(t).After(since(best))) {
 			best = t
 		}
 	}
 	return best
+}
+
+// Main is the newest thread that is no child; nil: there is none.
+func (s *Session) Main() *Thread {
+	for i := len(s.Threads) - 1; i >= 0; i-- {
+		if s.Threads[i].Depth == 0 {
+			return &s.Threads[i]
+		}
+	}
+	return nil
 }
 
 func rank(t *Turn) int {

@@ -25,7 +25,7 @@ func (s *Session) applyThread(e event.Envelope) {
 		s.Counts.Turns++
 		th.Queue = append(th.Queue, Turn{ID: e.IDs.Turn, Status: Queued, Submitted: e.Time, Mode: p.Queue})
 	case event.ThreadStarted:
-		th.Line = p.Queue
+		th.Line, th.Depth = p.Queue, p.Depth
 	case event.QueueChanged:
 		th.queueChanged(p)
 	case event.TurnStarted:
@@ -80,7 +80,9 @@ func (s *Session) applyStep(th *Thread, e event.Envelope) {
 	case event.ModelFailed:
 		th.land("model")
 	case event.ToolStarted:
-		th.fly(string(e.IDs.Call))
+		if !p.Waits {
+			th.fly(string(e.IDs.Call))
+		}
 	case event.ToolResult:
 		s.over(th, e)
 	case event.ToolFailed:

@@ -53,7 +53,7 @@ func Grants(ctx context.Context, r *app.Call, id belay.SessionID) ([]GrantShown,
 	for _, g := range s.Grants {
 		out = append(out, GrantShown{ID: g.ID, Tool: g.Tool, Scope: g.Scope, By: g.By})
 	}
-	for _, id := range s.Threads {
+	for _, id := range s.All() {
 		th, err := r.Thread(ctx, id)
 		if err != nil {
 			return nil, err
@@ -88,7 +88,7 @@ func Revoke(ctx context.Context, r *app.Call, in *RevokeGrant) (*app.Result, err
 		return nil, err
 	}
 	streams := []belay.StreamID{in.Session.Stream()}
-	for _, id := range s.Threads {
+	for _, id := range s.All() {
 		streams = append(streams, id.Stream())
 	}
 	i := 0
@@ -109,7 +109,7 @@ func Revoke(ctx context.Context, r *app.Call, in *RevokeGrant) (*app.Result, err
 		return nil, input.At("grantId", err)
 	}
 	if i > 0 {
-		told.Thread = s.Threads[i-1]
+		told.Thread = s.All()[i-1]
 	}
 	return told, nil
 }

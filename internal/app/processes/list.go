@@ -51,7 +51,7 @@ func ListProcesses(ctx context.Context, c *app.Call, in *ListedProcesses) (*Proc
 		if err != nil {
 			return nil, err
 		}
-		threads = s.Threads
+		threads = s.All()
 	} else {
 		all, err := view.Sessions(ctx, c.Store, view.Filter{})
 		if err != nil {

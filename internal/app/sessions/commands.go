@@ -15,6 +15,8 @@ func Commands() []app.Command {
 		app.DefineLook("get_thread_read", auth.Read, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
 		app.DefineLook("list_tasks", auth.Read, "List the tasks of a session.", listTasks),
 		app.DefineLook("get_task", auth.Read, "Show a task and its attempts.", getTask),
+		app.DefineLook("list_subagents", auth.Read, "List the agents that a session's agents started, and how far they are.", Subagents),
+		app.Define("close_subagent", auth.Work, true, "End an agent that another one started, with those that it started.", CloseAgent),
 		app.DefineLook("get_tool_inventory", auth.Read, "List the tools of a session, or of a workspace.", getToolInventory),
 		app.DefineLook("get_execution_environment", auth.Read, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),
 		app.Define("fork_session", auth.Work, true, "Begin a new session with the history of another one, up to a turn.", Fork),

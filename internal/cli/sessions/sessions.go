@@ -100,8 +100,8 @@ func (c *ShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) 
 		return 0, err
 	}
 	var turns []app.PastTurn
-	if c.Turns && len(s.Threads) > 0 {
-		if turns, err = app.LoadPast(ctx, st, s.Threads[len(s.Threads)-1].ID); err != nil {
+	if main := s.Main(); c.Turns && main != nil {
+		if turns, err = app.LoadPast(ctx, st, main.ID); err != nil {
 			return 0, err
 		}
 	}

@@ -64,7 +64,7 @@ func (s *State) setBudget(c belay.SetBudget, by string) ([]core.Fact, []core.Sen
 
 // tellLimit are the sends that make the threads ask before they spend.
 func (s *State) tellLimit(limit belay.Amounts) (sends []core.Send) {
-	for _, thread := range s.Threads {
+	for _, thread := range s.All() {
 		sends = append(sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &belay.BudgetGrant{Limit: limit}}})
 	}
 	return sends

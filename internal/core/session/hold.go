@@ -12,11 +12,12 @@ import (
 // share are the sends that make threads ask before they change things, from the
 // moment on that a session has two.
 func (s *State) share(thread belay.ThreadID) (sends []core.Send) {
-	if len(s.Threads) == 0 {
+	all := s.All()
+	if len(all) == 0 {
 		return nil
 	}
-	if len(s.Threads) == 1 {
-		sends = append(sends, core.Send{To: s.Threads[0].Stream(), Command: belay.ShareWorkspace{}})
+	if len(all) == 1 {
+		sends = append(sends, core.Send{To: all[0].Stream(), Command: belay.ShareWorkspace{}})
 	}
 	return append(sends, core.Send{To: thread.Stream(), Command: belay.ShareWorkspace{}})
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/3"
+const Version = "session/4"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -31,8 +31,8 @@ type State struct {
 	Archived  bool             `json:"archived,omitempty"`
 	Settings  belay.Settings   `json:"settings"`
 	Grants    []policy.Grant   `json:"grants,omitempty"`
-	Threads   []belay.ThreadID `json:"threads,omitempty"`
-	Task      belay.TaskID     `json:"task,omitempty"` // the newest
+	Threads   []belay.ThreadID `json:"threads,omitempty"` // but for children
+	Task      belay.TaskID     `json:"task,omitempty"`    // the newest
 	Turns     []belay.TurnID   `json:"turns,omitempty"`
 	Seq       int64            `json:"seq"`
 
@@ -42,6 +42,8 @@ type State struct {
 	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that reported
 
 	Budget grant.Ledger `json:"budget,omitzero"`
+
+	Family Family `json:"family,omitempty"`
 
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
@@ -79,6 +81,12 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.s.takeBack(c), nil, nil
 	case belay.SetBudget:
 		return d.s.setBudget(c, o.Principal)
+	case belay.SpawnSubagent:
+		return d.spawn(o, c)
+	case belay.EndSubagent:
+		return d.endChild(c)
+	case belay.CloseSubagent:
+		return d.closeChild(o, c)
 	}
 	return nil, nil, belay.Errorf(belay.CodeBadCommand, "a session doesn't take %s", belay.CommandName(o.Command))
 }
@@ -179,7 +187,7 @@ func (d *Decider) revoke(o belay.Order, c belay.RevokeGrant) ([]core.Fact, []cor
 		{IDs: s.ids(), Data: event.SessionUpdated{Settings: &settings}},
 	}
 	var sends []core.Send
-	for _, th := range s.Threads {
+	for _, th := range s.All() {
 		sends = append(sends, core.Send{To: th.Stream(), Command: belay.RevokeGrant{Grant: c.Grant, Tool: g.Tool, Reason: c.Reason}})
 	}
 	return facts, sends, nil
@@ -203,7 +211,7 @@ func (d *Decider) use(c belay.UseWorkspace) ([]core.Fact, []core.Send, error) {
 	}
 	var sends []core.Send
 	if c.Use != nil && (c.Use.Use == belay.UseReader || s.Use.Use == belay.UseReader) {
-		for _, thread := range s.Threads {
+		for _, thread := range s.All() {
 			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.UseWorkspace{Use: c.Use}})
 		}
 	}
@@ -214,6 +222,7 @@ func (d *Decider) use(c belay.UseWorkspace) ([]core.Fact, []core.Send, error) {
 func (d *Decider) Apply(e event.Envelope) {
 	s := &d.s
 	s.Seq, s.Stream = e.Seq, e.Stream
+	s.applyFamily(e)
 	switch p := e.Data.(type) {
 	case event.SessionCreated:
 		s.Session, s.Workspace, s.Title, s.Settings = e.IDs.Session, p.Workspace, p.Title, p.Settings
@@ -263,9 +272,7 @@ func (s *State) updated(p event.SessionUpdated) {
 		return
 	}
 	if !slices.Contains(s.Threads, p.Thread) {
-		if len(s.Threads) == 1 {
-			s.Awaited = slices.Clone(s.Threads)
-		}
+		s.joins()
 		s.Threads = append(s.Threads, p.Thread)
 	}
 	s.Task = p.Task
@@ -275,8 +282,26 @@ func (s *State) updated(p event.SessionUpdated) {
 	}
 }
 
+// All are the session's threads: those that people talk to, and their children.
+func (s *State) All() []belay.ThreadID {
+	all := slices.Clone(s.Threads)
+	for _, c := range s.Family {
+		all = append(all, c.Thread)
+	}
+	return all
+}
+
+// joins is called before another thread comes: one that was alone says what it is
+// changing.
+func (s *State) joins() {
+	if all := s.All(); len(all) == 1 {
+		s.Awaited = all
+	}
+}
+
 // Next answers what threads ask for.
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
+	d.s.givePlaces(&rd)
 	d.s.grantHolds(&rd)
 	d.s.grantBudget(&rd, now)
 	if len(rd.Decided) > 0 {

@@ -43,7 +43,7 @@ func doings(t *belay.ToolSpec) []string {
 	switch {
 	case t.Handled == "complete":
 		return []string{"completes"}
-	case t.Handled != "":
+	case t.Handled == "ask":
 		return []string{"asks"}
 	case t.Command != nil:
 		return []string{"runs", "changes"}

@@ -14,7 +14,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "task/1"
+const Version = "task/2"
 
 // maxAttempts bounds the attempts remembered in the state; all are in the log.
 const maxAttempts = 32
@@ -32,6 +32,10 @@ type State struct {
 	Count     int             `json:"count"` // attempts ever
 	Cancel    bool            `json:"cancel,omitempty"`
 	Rules     belay.Ref       `json:"rules,omitzero"`
+
+	Subagent belay.SubagentID  `json:"subagent,omitempty"` // that does it
+	Parent   belay.TaskID      `json:"parent,omitempty"`
+	Planned  *event.TaskQueued `json:"planned,omitempty"` // the first attempt, which waits to be started
 }
 
 // Attempt is one run.
@@ -59,6 +63,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.create(o, c)
 	case belay.RetryTask:
 		return d.retry(c)
+	case belay.StartTask:
+		return d.start(c)
 	case belay.CancelTask:
 		return d.cancel(o, c)
 	case belay.EndAttempt:
@@ -72,12 +78,26 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 	if s.Status != "" {
 		return nil, nil, nil
 	}
-	ids := belay.IDs{Session: o.Session, Task: belay.TaskID(o.Stream.ID())}
-	facts := []core.Fact{
-		{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}},
-		{IDs: ids, Data: event.TaskStarted{}},
+	ids := belay.IDs{Session: o.Session, Task: belay.TaskID(o.Stream.ID()), ParentTask: c.Parent, Subagent: c.Subagent}
+	facts := []core.Fact{{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}}}
+	if c.Wait {
+		return append(facts, core.Fact{IDs: ids, Data: event.TaskQueued{Reason: "capacity", Turn: c.Turn, Rules: &c.Rules, Priority: c.Priority}}), nil, nil
 	}
+	facts = append(facts, core.Fact{IDs: ids, Data: event.TaskStarted{}})
 	attempt, send := s.attempt(ids, len(facts), 1, c.Thread, belay.SubmitTurn{Turn: c.Turn, Text: c.Objective, Rules: c.Rules, Queue: c.Queue, Place: c.Place, Priority: c.Priority, Budget: c.Budget})
+	return append(facts, attempt), []core.Send{send}, nil
+}
+
+// start begins the first attempt of a task that waited. One that was cancelled
+// meanwhile doesn't begin.
+func (d *Decider) start(c belay.StartTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	p := s.Planned
+	if p == nil {
+		return nil, nil, nil
+	}
+	facts := []core.Fact{{IDs: s.ids(), Data: event.TaskStarted{}}}
+	attempt, send := s.attempt(s.ids(), len(facts), 1, s.Thread, belay.SubmitTurn{Turn: p.Turn, Text: s.Objective, Rules: *p.Rules, Priority: p.Priority, Budget: c.Budget})
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
@@ -111,7 +131,14 @@ func (s *State) attempt(ids belay.IDs, n, number int, thread belay.ThreadID, tur
 
 func (d *Decider) cancel(o belay.Order, c belay.CancelTask) ([]core.Fact, []core.Send, error) {
 	s := &d.s
+	if s.Planned != nil {
+		end := belay.AttemptEnd{Outcome: belay.Cancelled, Reason: c.Reason}
+		return []core.Fact{{IDs: s.ids(), Data: event.TaskCancelRequested{By: o.Principal, Reason: c.Reason}}, {IDs: s.ids(), Data: ended(end)}}, s.report(end), nil
+	}
 	if s.running() == nil {
+		if s.Subagent != "" { // it ended by itself meanwhile
+			return nil, nil, nil
+		}
 		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s isn't running", s.Task)
 	}
 	if s.Cancel {
@@ -136,11 +163,19 @@ func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, erro
 	} else {
 		facts = append(facts, core.Fact{IDs: run, Data: event.TaskAttemptFailed{Outcome: c.Outcome, Reason: c.Reason}})
 	}
-	return append(facts, core.Fact{IDs: ids, Data: end(c)}), nil, nil
+	return append(facts, core.Fact{IDs: ids, Data: ended(c.AttemptEnd)}), s.report(c.AttemptEnd), nil
 }
 
-// end is the fact that a turn's outcome makes of the task.
-func end(c belay.EndAttempt) event.Payload {
+// report tells the session how the sub-agent ended whose task this is.
+func (s *State) report(end belay.AttemptEnd) []core.Send {
+	if s.Subagent == "" {
+		return nil
+	}
+	return []core.Send{{To: s.Session.Stream(), Command: belay.EndSubagent{Subagent: s.Subagent, End: end}}}
+}
+
+// ended is the fact that a turn's outcome makes of the task.
+func ended(c belay.AttemptEnd) event.Payload {
 	e := event.TaskEnd{Outcome: c.Outcome, Summary: c.Summary, Reason: c.Reason}
 	switch c.Outcome {
 	case belay.Completed:
@@ -164,8 +199,11 @@ func (d *Decider) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.TaskCreated:
 		s.Session, s.Task, s.Thread, s.Objective, s.Status = e.IDs.Session, e.IDs.Task, p.Thread, p.Objective, "accepted"
+		s.Subagent, s.Parent = e.IDs.Subagent, e.IDs.ParentTask
+	case event.TaskQueued:
+		s.Status, s.Planned = "queued", &p
 	case event.TaskStarted:
-		s.Status = "running"
+		s.Status, s.Planned = "running", nil
 	case event.TaskRetrying:
 		s.Status, s.Cancel = "retrying", false
 	case event.TaskCancelRequested:
@@ -186,7 +224,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.TaskFailed:
 		s.Status = "failed"
 	case event.TaskCancelled:
-		s.Status = "cancelled"
+		s.Status, s.Planned = "cancelled", nil
 	case event.TaskTimedOut:
 		s.Status = "timed_out"
 	case event.TaskLost:
@@ -210,7 +248,9 @@ func (s *State) running() *Attempt {
 	return nil
 }
 
-func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session, Task: s.Task} }
+func (s *State) ids() belay.IDs {
+	return belay.IDs{Session: s.Session, Task: s.Task, ParentTask: s.Parent, Subagent: s.Subagent}
+}
 
 // Next wants nothing: a task acts on commands only.
 func (d *Decider) Next(time.Time) core.Ready { return core.Ready{} }

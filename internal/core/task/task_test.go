@@ -67,7 +67,7 @@ func (b *bench) run() belay.RunID { return b.d.s.Attempts[len(b.d.s.Attempts)-1]
 
 func (b *bench) end(o belay.Outcome) []string {
 	b.t.Helper()
-	types, sends := b.do(belay.EndAttempt{Run: b.run(), Turn: b.d.s.Attempts[len(b.d.s.Attempts)-1].Turn, Outcome: o, Reason: "because"})
+	types, sends := b.do(belay.EndAttempt{Run: b.run(), Turn: b.d.s.Attempts[len(b.d.s.Attempts)-1].Turn, AttemptEnd: belay.AttemptEnd{Outcome: o, Reason: "because"}})
 	if len(sends) > 0 {
 		b.t.Errorf("the end of an attempt sends %v", sends)
 	}
@@ -116,15 +116,15 @@ func TestAnEndToldAgainOrOfAnotherRunChangesNothing(t *testing.T) {
 	b := newBench(t)
 	b.create()
 	first := b.run()
-	if types, _ := b.do(belay.EndAttempt{Run: "run_other", Outcome: belay.Completed}); types != nil {
+	if types, _ := b.do(belay.EndAttempt{Run: "run_other", AttemptEnd: belay.AttemptEnd{Outcome: belay.Completed}}); types != nil {
 		t.Errorf("the end of another run gives %v", types)
 	}
 	b.end(belay.Failed)
-	if types, _ := b.do(belay.EndAttempt{Run: first, Turn: "turn_1", Outcome: belay.Failed}); types != nil {
+	if types, _ := b.do(belay.EndAttempt{Run: first, Turn: "turn_1", AttemptEnd: belay.AttemptEnd{Outcome: belay.Failed}}); types != nil {
 		t.Errorf("the end told again gives %v", types)
 	}
 	b.do(belay.RetryTask{Turn: "turn_2", Rules: rules})
-	if types, _ := b.do(belay.EndAttempt{Run: first, Turn: "turn_1", Outcome: belay.Completed}); types != nil || b.d.s.Status != "running" {
+	if types, _ := b.do(belay.EndAttempt{Run: first, Turn: "turn_1", AttemptEnd: belay.AttemptEnd{Outcome: belay.Completed}}); types != nil || b.d.s.Status != "running" {
 		t.Errorf("the end of the attempt before gives %v, and the task is %s", types, b.d.s.Status)
 	}
 }

@@ -16,6 +16,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	s.tick(e)
 	s.Seq, s.Last, s.Stream = e.Seq, e.Time, e.Stream
 	s.applyProcess(e)
+	s.applyFamily(e)
 	s.count(e)
 	s.applyCost(e)
 	s.applyWindow(e)
@@ -168,6 +169,9 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.started(p)
+			if p.Waits {
+				c.Phase, c.Since = CallWaits, e.Time
+			}
 		}
 	case event.ToolProgress:
 		if c := t.call(e.IDs.Call); c != nil {

@@ -103,7 +103,7 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	if c == nil {
 		return
 	}
-	if c.inFlight() {
+	if c.inFlight() && c.Phase != CallWaits {
 		s.paced(c.Name, p.Millis, nil)
 	}
 	c.Phase = CallOver
@@ -124,7 +124,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 		return
 	}
 	if c.inFlight() {
-		if !standsNoMore(p.Problem.Code) {
+		if c.Phase != CallWaits && !standsNoMore(p.Problem.Code) {
 			s.paced(c.Name, p.Millis, &p.Problem)
 		}
 		c.Phase = CallJudged

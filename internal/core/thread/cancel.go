@@ -47,6 +47,7 @@ func (d *decision) settleAll(code, why string) bool {
 		if c.Ask != nil && c.Ask.Open {
 			d.resolve(c.Ask, c, "cancelled", "turn", "", why)
 		}
+		d.closes(c, why)
 		p := event.Problem{Class: "cancelled", Code: code, Message: why}
 		if c.Phase == CallOrphaned && (d.classOf(c) == belay.AtMostOnce || d.classOf(c) == belay.Recoverable) {
 			p = lostProblem(c)
@@ -74,19 +75,30 @@ func (d *decision) fail(o belay.Outcome, code, reason string) {
 	d.record(core.Fact{IDs: d.turnIDs(), Data: event.TurnFailed{
 		Outcome: o, Code: code, Reason: reason, PartialRef: t.Partial, Partial: t.PartialText, Stats: stats,
 	}})
-	d.report(o, belay.Content{}, reason)
+	d.report(belay.AttemptEnd{Outcome: o, Reason: reason})
 }
 
 // report tells the task how its attempt ended, and ends what is part of the turn.
-func (d *decision) report(o belay.Outcome, summary belay.Content, reason string) {
-	d.endAttempt(d.Turn.Queued, o, summary, reason)
-	d.reportJoined(o, summary, reason)
+func (d *decision) report(end belay.AttemptEnd) {
+	if d.Depth > 0 { // its parent reads it
+		t := d.Turn
+		end.AttemptUse = belay.AttemptUse{Steps: t.Steps, Calls: t.Calls, Active: belay.Duration(t.Active), Usage: t.Usage, MicroUSD: t.Cost.MicroUSD}
+		for _, f := range d.ready.Decided { // calls that end with the turn
+			switch f.Data.(type) {
+			case event.ToolResult, event.ToolFailed:
+				end.Calls++
+			}
+		}
+		end.Taint = TaintNames(d.Taint, maxTaint)
+	}
+	d.endAttempt(d.Turn.Queued, end)
+	d.reportJoined(end)
 }
 
 // endAttempt tells a turn's task, if it has one, how the attempt ended.
-func (d *decision) endAttempt(q Queued, o belay.Outcome, summary belay.Content, reason string) {
+func (d *decision) endAttempt(q Queued, end belay.AttemptEnd) {
 	if q.Task != "" {
-		d.send(core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, Outcome: o, Summary: summary, Reason: reason}})
+		d.send(core.Send{To: q.Task.Stream(), Command: belay.EndAttempt{Run: q.Run, Turn: q.Turn, AttemptEnd: end}})
 	}
 }
 

@@ -26,7 +26,7 @@ func finish(d *decision) bool {
 			done.Output = &out
 		}
 		d.record(core.Fact{IDs: d.turnIDs(), Data: done})
-		d.report(belay.Completed, st.Text, "")
+		d.report(belay.AttemptEnd{Outcome: belay.Completed, Summary: st.Text, Output: done.Output})
 	case last:
 		d.endFinal()
 	case st.Kind == KindGrace && st.Misfit != "":

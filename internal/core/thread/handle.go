@@ -47,6 +47,8 @@ func (h *handler) handle(c belay.Command) error {
 	case belay.GiveGrant:
 		h.takeHold(c)
 		h.takeBudget(c.Budget)
+	case belay.TellParent:
+		h.hearOf(c)
 	case belay.CompactThread:
 		return h.wantCompaction(c)
 	case belay.PinContext:
@@ -86,7 +88,10 @@ func (h *handler) open(c belay.OpenThread) {
 	if h.Open {
 		return
 	}
-	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace, Queue: c.Queue}
+	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace, Queue: c.Queue, Depth: c.Depth}
+	if c.Depth > 0 {
+		started.Kind = "child"
+	}
 	if c.Begin != nil {
 		started.Beginning = *c.Begin
 	}
@@ -112,14 +117,14 @@ func (h *handler) repeated(q Queued) {
 	}
 	reason := "the turn id " + string(q.Turn) + " was used before in this thread"
 	h.record(core.Fact{IDs: h.idsOf(Queued{Turn: q.Turn}), Data: event.RuntimeWarning{Code: "TURN_ID_USED", Message: reason}})
-	h.endAttempt(q, belay.Failed, belay.Content{}, reason)
+	h.endAttempt(q, belay.AttemptEnd{Outcome: belay.Failed, Reason: reason})
 }
 
 // endQueued ends a turn that never began.
 func (h *handler) endQueued(q Queued, o belay.Outcome, code, reason string) {
 	reason = event.CutText(reason, maxSaid)
 	h.record(core.Fact{IDs: h.idsOf(q), Data: event.TurnFailed{Outcome: o, Code: code, Reason: reason}})
-	h.endAttempt(q, o, belay.Content{}, reason)
+	h.endAttempt(q, belay.AttemptEnd{Outcome: o, Reason: reason})
 }
 
 func (h *handler) interrupt(c belay.InterruptTurn) error {

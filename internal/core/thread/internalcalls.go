@@ -18,6 +18,14 @@ func (d *decision) answerInternally(spec belay.ToolSpec, c *Call, args []byte) {
 	switch {
 	case spec.Handled == "complete":
 		d.complete(c, args)
+	case spec.Handled == handledSpawn:
+		d.spawn(c)
+	case spec.Handled == handledWait:
+		d.waitFor(c, args)
+	case spec.Handled == handledClose:
+		d.closeAgent(c, args)
+	case spec.Handled == handledList:
+		d.listAgents(c)
 	case c.Ask == nil && d.rules.headless():
 		d.record(d.failed(c, event.Problem{Class: "denied", Code: "NO_PERSON", Message: "no person available", Hint: "go on without an answer, or complete and say what is open"}))
 	case c.Ask == nil:
@@ -78,7 +86,7 @@ func (d *decision) complete(c *Call, args []byte) {
 		core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true}},
 		core.Fact{IDs: ids, Data: event.ToolResult{Name: c.Name, Attempt: 1, Output: belay.Content{Text: said}, Digest: belay.DigestOf([]byte(said))}},
 		core.Fact{IDs: d.turnIDs(), Data: done})
-	d.report(belay.Completed, summary, "")
+	d.report(belay.AttemptEnd{Outcome: belay.Completed, Summary: summary, Output: done.Output, Artifacts: done.Artifacts})
 }
 
 // short is text that fits into an event; longer text is cut, and the blob of

@@ -36,17 +36,17 @@ func (d *decision) join(turns []Queued, into belay.TurnID, left int) {
 }
 
 // reportJoined ends the turns that are part of the one that has just ended.
-func (d *decision) reportJoined(o belay.Outcome, summary belay.Content, reason string) {
+func (d *decision) reportJoined(end belay.AttemptEnd) {
 	t := d.Turn
 	for _, q := range t.Joined {
 		ids := d.idsOf(q)
-		if o == belay.Completed {
-			d.record(core.Fact{IDs: ids, Data: event.TurnCompleted{Summary: summary}})
+		if end.Outcome == belay.Completed {
+			d.record(core.Fact{IDs: ids, Data: event.TurnCompleted{Summary: end.Summary}})
 		} else {
-			reason := event.CutText("it was part of turn "+string(t.Turn)+": "+reason, maxSaid)
-			d.record(core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: o, Code: "JOINED", Reason: reason}})
+			reason := event.CutText("it was part of turn "+string(t.Turn)+": "+end.Reason, maxSaid)
+			d.record(core.Fact{IDs: ids, Data: event.TurnFailed{Outcome: end.Outcome, Code: "JOINED", Reason: reason}})
 		}
-		d.endAttempt(q, o, summary, reason)
+		d.endAttempt(q, end)
 	}
 }
 

@@ -186,9 +186,12 @@ func (p *programState) background() string {
 // busy is the refusal of a completion while processes run that the model can
 // still see to; nil: there are none, or this is its last word.
 func (s *State) busy() *event.Problem {
-	names := s.background()
-	if names == "" || s.Turn.Step.Kind == KindGrace || s.Turn.Step.Kind == KindFinal {
+	if s.Turn.Step.Kind == KindGrace || s.Turn.Step.Kind == KindFinal {
 		return nil
+	}
+	names := s.background()
+	if names == "" {
+		return s.agentsRunning()
 	}
 	return &event.Problem{Class: "conflict", Code: "PROCESSES_RUNNING", Message: event.CutText("still running: "+names, maxSaid),
 		Hint: "wait for them with process, or end them with process_send"}

@@ -64,7 +64,7 @@ func (d *decision) ask(kind string) {
 	if kind == KindFinal {
 		limit = d.exhausted()
 	}
-	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.pinNote(), d.note(kind))
+	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.endsNote(), d.pinNote(), d.note(kind))
 	if d.tooSmall(to) || d.makeRoom(kind, note) {
 		return
 	}

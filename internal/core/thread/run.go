@@ -24,6 +24,8 @@ func run(d *decision) bool {
 		switch {
 		case c.Phase == CallRunning:
 			d.want(d.effect(c))
+		case c.Phase == CallWaits:
+			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase == CallOrphaned && d.lostBy(c):
 		case c.Phase != CallOrphaned && (c.Phase != CallJudged || c.Verdict != policy.Allow || d.held(i)):
 		case spec.Handled != "":

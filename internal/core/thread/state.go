@@ -49,6 +49,7 @@ type State struct {
 	windowState
 	Counts counts `json:"counts,omitzero"`
 	surroundings
+	familyState
 }
 
 // queueState is the turns: those that wait, and what is known of those before.
@@ -241,6 +242,7 @@ const (
 	CallJudged   CallPhase = "judged"   // it has a verdict; an allowed one begins, or is tried again, when there is room
 	CallRunning  CallPhase = "running"  // an attempt is in flight
 	CallOrphaned CallPhase = "orphaned" // one was when its driver ended
+	CallWaits    CallPhase = "waits"    // the turn answers it, and what it waits for hasn't come
 	CallRan      CallPhase = "ran"      // an attempt ended and the call isn't closed: what comes of it is decided
 	CallOver     CallPhase = "over"
 )
@@ -285,6 +287,7 @@ type attempt struct {
 	Expects []event.FileSeen `json:"expects,omitempty"` // of several files
 	Changes bool             `json:"changes,omitempty"` // it can change things
 	Polls   bool             `json:"polls,omitempty"`   // repeating it is its purpose
+	Since   time.Time        `json:"since,omitzero"`    // of one that waits
 	Taint   []string         `json:"taint,omitempty"`   // what its result brings into the conversation
 	Told    string           `json:"told,omitempty"`    // how far it said last that it is
 }
@@ -297,7 +300,9 @@ type violation struct {
 }
 
 // inFlight reports whether an attempt began and nothing says how it ended.
-func (c *Call) inFlight() bool { return c.Phase == CallRunning || c.Phase == CallOrphaned }
+func (c *Call) inFlight() bool {
+	return c.Phase == CallRunning || c.Phase == CallOrphaned || c.Phase == CallWaits
+}
 
 // Ask is a question that waits for a person.
 type Ask struct {

@@ -17,7 +17,7 @@ var claudeTools = map[string]counterpart{
 	"Edit": {allow: []string{"edit"}, more: []string{"write", "patch"}}, "MultiEdit": {allow: []string{"edit"}, more: []string{"patch"}},
 	"Write": {allow: []string{"write"}, more: []string{"edit", "patch"}}, "NotebookEdit": {more: []string{"edit", "write", "patch"}},
 	"WebFetch": {allow: []string{"web_fetch"}}, "WebSearch": {allow: []string{"web_search"}},
-	"Task": {allow: []string{"sessions_spawn"}}, "Agent": {allow: []string{"sessions_spawn"}}, "TodoWrite": {allow: []string{"todo"}}, "AskUserQuestion": {allow: []string{"ask_user"}},
+	"Task": {allow: []string{"spawn_agent"}}, "Agent": {allow: []string{"spawn_agent"}}, "TodoWrite": {allow: []string{"todo"}}, "AskUserQuestion": {allow: []string{"ask_user"}},
 	"TaskCreate": {more: []string{"task_create"}}, "TaskUpdate": {more: []string{"task_update"}}, "TaskGet": {more: []string{"task_list"}}, "TaskList": {more: []string{"task_list"}}, "SendMessage": {more: []string{"sessions_send", "sessions_input"}},
 	"CronCreate": {more: []string{"schedule_create"}}, "CronDelete": {more: []string{"schedule_delete"}}, "CronList": {more: []string{"schedule_list"}}, "NotebookRead": {more: []string{"read", "list", "glob", "grep"}}, "Artifact": {more: []string{"artifact_publish"}},
 	"Skill": none, "SlashCommand": none, "EnterPlanMode": none, "ExitPlanMode": none, "EnterWorktree": none, "ExitWorktree": none, "LSP": none, "ToolSearch": none, "ListMcpResourcesTool": none, "ReadMcpResourceTool": none,

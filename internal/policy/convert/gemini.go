@@ -23,7 +23,7 @@ var geminiTools = map[string]counterpart{
 	"write_file": {allow: []string{"write"}, more: []string{"patch"}}, "replace": {allow: []string{"edit"}, more: []string{"patch"}},
 	"web_fetch": {allow: []string{"web_fetch"}}, "google_web_search": {allow: []string{"web_search"}},
 	"save_memory": {allow: []string{"memory_store"}, more: []string{"memory_update", "memory_forget"}}, "write_todos": {allow: []string{"todo"}},
-	"ask_user": {allow: []string{"ask_user"}}, "invoke_agent": {more: []string{"sessions_spawn"}},
+	"ask_user": {allow: []string{"ask_user"}}, "invoke_agent": {more: []string{"spawn_agent"}},
 	"tracker_create_task": {more: []string{"task_create"}}, "tracker_update_task": {more: []string{"task_update"}}, "tracker_add_dependency": {more: []string{"task_update"}},
 	"tracker_get_task": {more: []string{"task_list"}}, "tracker_list_tasks": {more: []string{"task_list"}}, "tracker_visualize": {more: []string{"task_list"}},
 	"activate_skill": none, "get_internal_docs": none, "enter_plan_mode": none, "exit_plan_mode": none, "update_topic": none, "complete_task": none,

@@ -14,7 +14,7 @@ var openclawTools = map[string][]string{
 	"exec": exec, "bash": exec, "process": {"process", "process_*"}, "code_execution": {"code_execution"},
 	"read": {"read", "list", "glob", "grep"}, "write": {"write"}, "edit": {"edit"}, "apply_patch": {"patch"},
 	"sessions_list": {"sessions_list"}, "sessions_history": {"sessions_history"}, "sessions_send": {"sessions_send", "sessions_input"},
-	"sessions_spawn": {"sessions_spawn"}, "sessions_yield": {"sessions_wait"}, "subagents": {"sessions_close"}, "session_status": {"session_status"},
+	"sessions_spawn": {"spawn_agent"}, "sessions_yield": {"wait_agent"}, "subagents": {"close_agent"}, "session_status": {"session_status"},
 	"memory_search": {"memory_search"}, "memory_get": {"memory_get"}, "web_search": {"web_search"}, "x_search": {"x_search"}, "web_fetch": {"web_fetch"},
 	"browser": {"browser"}, "canvas": {"canvas"}, "cron": {"schedule_create", "schedule_list", "schedule_delete"}, "gateway": {"gateway"},
 	"message": {"message", "notify"}, "nodes": {"nodes"}, "agents_list": {"agents_list"}, "image": {"image", "view_image"}, "view_image": {"image", "view_image"}, "ask_user": {"ask_user"},

@@ -175,8 +175,8 @@ func TestADenyOfEverythingMeansEveryToolHere(t *testing.T) {
 		gemini = append(gemini, n)
 	}
 	elsewhere := map[Format][]string{ // no tool there does this
-		Claude: {"message", "notify", "sessions_list", "sessions_history", "sessions_wait", "sessions_close"},
-		Gemini: {"message", "notify", "sessions_list", "sessions_history", "sessions_wait", "sessions_close", "sessions_send", "sessions_input", "schedule_create", "schedule_list", "schedule_delete"},
+		Claude: {"message", "notify", "sessions_list", "sessions_history", "wait_agent", "close_agent"},
+		Gemini: {"message", "notify", "sessions_list", "sessions_history", "wait_agent", "close_agent", "sessions_send", "sessions_input", "schedule_create", "schedule_list", "schedule_delete"},
 	}
 	for f, in := range map[Format]string{
 		Claude:   `{"permissions":{"deny":` + list(claude) + `}}`,

@@ -26,13 +26,16 @@ func about(e event.Envelope) string {
 	case event.SessionUpdated:
 		return join(" ", short(string(ids.Session)), when(short(string(p.Turn)), "gives %s"))
 	}
+	if strings.HasPrefix(e.Type(), "subagent.") {
+		return short(string(ids.Subagent))
+	}
 	return short(cmp.Or(string(ids.Action), string(ids.Process), string(ids.Call), string(ids.Step), string(ids.Turn), string(ids.Run),
 		string(ids.Task), string(ids.Subagent), string(ids.Item), string(ids.Job), string(ids.Thread), string(ids.Session)))
 }
 
 // says is what a fact says, in a few words.
 func says(e event.Envelope) string {
-	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysModel, saysRoute, saysTool, saysGate, saysProcess, saysRuntime, saysHistory} {
+	for _, family := range []func(event.Payload) (string, bool){saysSession, saysTurn, saysTask, saysFamily, saysModel, saysRoute, saysTool, saysGate, saysProcess, saysRuntime, saysHistory} {
 		if s, ok := family(e.Data); ok {
 			return s
 		}
@@ -135,6 +138,10 @@ func saysTask(p event.Payload) (string, bool) {
 		return join(": ", when(p.By, "by %s"), quote(p.Objective.Text)), true
 	case event.TaskStarted:
 		return "", true
+	case event.TaskQueued:
+		return "waits: " + p.Reason, true
+	case event.TaskDelegated:
+		return "to a " + p.To, true
 	case event.TaskRetrying:
 		return p.Reason, true
 	case event.TaskCancelRequested:
@@ -148,6 +155,32 @@ func saysTask(p event.Payload) (string, bool) {
 	case event.TaskOver:
 		e := p.End()
 		return join(": ", string(e.Outcome), join(", ", e.Reason, when(e.Summary.Text, `"%s"`))), true
+	}
+	return "", false
+}
+
+func saysFamily(p event.Payload) (string, bool) {
+	ended := func(e belay.AttemptEnd) string {
+		return join(": ", string(e.Outcome), join(", ", e.Reason, when(e.Summary.Text, `"%s"`)))
+	}
+	switch p := p.(type) {
+	case event.SubagentSpawned:
+		waits := ""
+		if p.Waits {
+			waits = "waits for a place"
+		}
+		return join(", ", p.Agent+when(p.Nickname, " %s"), quote(p.Objective.Text), fmt.Sprintf("depth %d", p.Depth), "thread "+short(string(p.Thread)), waits), true
+	case event.SubagentStatus:
+		if p.End != nil {
+			return p.Status + ": " + ended(*p.End), true
+		}
+		return join(", ", p.Status, p.Agent+when(p.Nickname, " %s"), p.Reason), true
+	case event.SubagentCompleted:
+		return ended(p.AttemptEnd), true
+	case event.SubagentFailed:
+		return join(", ", p.Code, ended(p.AttemptEnd)), true
+	case event.SubagentClosed:
+		return join(", ", when(p.By, "by %s"), p.Reason), true
 	}
 	return "", false
 }

@@ -1,0 +1,115 @@
+package block
+
+import (
+	"cmp"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// Agent is an agent that the followed one started, or one of those that it started.
+type Agent struct {
+	Name  string // that it was given; empty: none
+	Kind  string // name of its definition
+	Task  string
+	Depth int    // 1 is a child of the followed one
+	Waits bool   // for a place
+	Doing string // the call that began last
+	Calls int
+	End   *belay.AttemptEnd // nil: it is open
+}
+
+// family takes what happens to agents that were started, and reports whether nothing
+// else is to be shown of the fact. Of what they do only their questions are blocks.
+func (f *Fold) family(ev event.Envelope) bool {
+	switch p := ev.Data.(type) {
+	case event.SubagentSpawned:
+		if f.agents == nil {
+			f.agents, f.spawned = map[belay.StreamID]belay.SubagentID{}, map[belay.CallID]bool{}
+		}
+		f.spawned[ev.IDs.Call] = true
+		f.agents[p.Thread.Stream()] = ev.IDs.Subagent
+		if call := f.find(KindCall, string(ev.IDs.Call)); call != nil { // the agent stands for it
+			f.drop(call)
+		}
+		f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Objective.Text, Depth: p.Depth, Waits: p.Waits}
+	case event.SubagentStatus:
+		if b := f.find(KindAgent, string(ev.IDs.Subagent)); b != nil && p.Status == event.SubagentRunning {
+			b.Agent.Waits = false
+		}
+	case event.SubagentCompleted:
+		f.agentEnded(ev, p.AttemptEnd)
+	case event.SubagentFailed:
+		f.agentEnded(ev, p.AttemptEnd)
+	default:
+		return f.spawned[ev.IDs.Call] || f.ofAgent(ev)
+	}
+	return true
+}
+
+func (f *Fold) agentEnded(ev event.Envelope, end belay.AttemptEnd) {
+	if b := f.find(KindAgent, string(ev.IDs.Subagent)); b != nil { // else it was never opened
+		b.Agent.End = &end
+		f.done(b)
+	}
+}
+
+// ofAgent takes a fact of an agent that was started.
+func (f *Fold) ofAgent(ev event.Envelope) bool {
+	id, started := f.agents[ev.Stream]
+	if !started {
+		return false
+	}
+	switch p := ev.Data.(type) {
+	case event.ActionRequired, event.ActionResolved:
+		return false
+	case event.ToolStarted:
+		if b := f.find(KindAgent, string(id)); b != nil {
+			b.Agent.Doing = Line(p.Name)
+			b.Agent.Calls++
+		}
+	}
+	return true
+}
+
+// agent renders an agent on one line, and behind its end what it says.
+func (o Options) agent(b Block) []string {
+	a := b.Agent
+	name := Line(a.Kind)
+	if a.Name != "" {
+		name = Line(a.Name) + " (" + name + ")"
+	}
+	indent := strings.Repeat("  ", max(a.Depth-1, 0))
+	if a.End == nil {
+		state := cmp.Or(a.Doing, "begins")
+		if a.Waits {
+			state = "waits for a place"
+		}
+		parts := []string{"agent " + name, Short(Line(a.Task), maxTask), state, Plural(a.Calls, "call")}
+		return []string{indent + strings.Join(parts, o.pick(" · ", ", "))}
+	}
+	sign, colour := o.pick("● ", "* "), green
+	if a.End.Outcome != belay.Completed {
+		sign, colour = o.pick("✗ ", "x "), red
+	}
+	if o.ScreenReader {
+		sign, indent = "", ""
+	}
+	parts := []string{"agent " + name, string(a.End.Outcome), Plural(a.End.Calls, "call"), Millis(time.Duration(a.End.Active).Milliseconds())}
+	if a.End.Usage.Reported {
+		parts = append(parts, Count(a.End.Usage.Total())+" tokens")
+	}
+	lines := []string{indent + o.paint(colour, sign) + strings.Join(parts, o.pick(" · ", ", "))}
+	if said := cmp.Or(a.End.Summary.Text, a.End.Reason); said != "" {
+		lines = append(lines, o.wrap(indent+"  ", indent+"  ", Short(Line(said), maxSaid))...)
+	}
+	return lines
+}
+
+// Characters of an agent's task, and of what it says at its end, that are shown.
+const (
+	maxTask = 60
+	maxSaid = 400
+)

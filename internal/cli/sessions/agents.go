@@ -1,0 +1,104 @@
+package sessions
+
+import (
+	"cmp"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/lib/match"
+	"github.com/belay-run/belay/internal/store"
+)
+
+// AgentsCmd is the command "belay agents".
+type AgentsCmd struct {
+	Ps    agentsPsCmd    `cmd:"" use:"list_subagents" default:"withargs" help:"List the agents that a session's agents started."`
+	Close agentsCloseCmd `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
+}
+
+type agentsPsCmd struct {
+	ID string `arg:"" optional:"" help:"The session, or the beginning of its id (default the last one of this workspace)."`
+}
+
+// Read implements command.Reader.
+func (c *agentsPsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
+	id, err := a.SessionID(ctx, st, c.ID, c.ID == "")
+	if err != nil {
+		return 0, err
+	}
+	all, err := subagents(ctx, a.Reader(st), id)
+	if err != nil {
+		return 0, err
+	}
+	return term.PrintRows(&a.Env, all, "it started no agents", "AGENT\tNAME\tKIND\tSTATUS\tSTEPS\tCALLS\tTOKENS\tACTIVE\tDOING", func(s sessions.SubagentShown) []any {
+		return []any{s.Subagent, term.Line(strings.Repeat("  ", s.Depth-1) + cmp.Or(s.Name, "-")), s.Agent, s.Status, s.Steps, s.Calls, term.Count(s.Usage.Total()), time.Duration(s.Active).Round(time.Second), cmp.Or(s.Doing, "-")}
+	})
+}
+
+func subagents(ctx context.Context, r *app.Runtime, id belay.SessionID) ([]sessions.SubagentShown, error) {
+	c := r.Call("list_subagents")
+	fresh, err := c.Fresh(ctx, 0)
+	if err != nil {
+		return nil, err
+	}
+	shown, err := sessions.Subagents(ctx, c, fresh, &sessions.ListSubagents{Session: id})
+	if err != nil {
+		return nil, err
+	}
+	return shown.Agents, nil
+}
+
+type agentsCloseCmd struct {
+	Agent   string `arg:"" help:"Its id or name, or the beginning of its id."`
+	Session string `placeholder:"ID" help:"Its session, or the beginning of the id (default the last one of this workspace)."`
+	Message string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+// Run implements command.Command.
+func (c *agentsCloseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
+		id, err := a.SessionID(ctx, r.Store, c.Session, c.Session == "")
+		if err != nil {
+			return 0, err
+		}
+		all, err := subagents(ctx, r, id)
+		if err != nil {
+			return 0, err
+		}
+		agent, err := findAgent(all, c.Agent)
+		if err != nil {
+			return 0, err
+		}
+		res, err := sessions.CloseAgent(ctx, r.Call("close_subagent"), &sessions.CloseSubagent{Session: id, Subagent: agent, Reason: c.Message})
+		if err != nil {
+			return 0, err
+		}
+		return a.Tell(ctx, r, res, "closed")
+	})
+}
+
+// findAgent returns an agent by its id, the beginning of it, or its name.
+func findAgent(all []sessions.SubagentShown, name string) (found belay.SubagentID, err error) {
+	var names []string
+	for _, s := range all {
+		if s.Name == name || string(s.Subagent) == name {
+			return s.Subagent, nil
+		}
+		if strings.HasPrefix(string(s.Subagent), name) {
+			if found != "" {
+				return "", belay.Errorf(belay.CodeUsage, "%s is the beginning of several ids", name).WithHint("belay agents ps lists them")
+			}
+			found = s.Subagent
+		}
+		names = append(names, cmp.Or(s.Name, string(s.Subagent)))
+	}
+	if found == "" {
+		return "", belay.Errorf(belay.CodeNotFound, "the session started no agent %s", name).WithHint("%s", match.Hint(name, names, "belay agents ps lists them"))
+	}
+	return found, nil
+}

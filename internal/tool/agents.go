@@ -1,0 +1,71 @@
+package tool
+
+import (
+	_ "embed"
+	"strings"
+
+	"github.com/belay-run/belay"
+)
+
+// SpawnName is the tool that starts a sub-agent.
+const SpawnName = "spawn_agent"
+
+//go:embed agents.md
+var agentsDoc string
+
+// SpawnArgs is what spawn_agent takes.
+type SpawnArgs struct {
+	Task       string      `json:"task" jsonschema:"the whole task: the agent knows nothing of this conversation"`
+	Agent      string      `json:"agent,omitempty" jsonschema:"general (default), explore or plan (both read only)"`
+	Name       string      `json:"name,omitempty" jsonschema:"to call it by"`
+	Tools      []string    `json:"tools,omitempty" jsonschema:"only these of your tools"`
+	Background bool        `json:"background,omitempty" jsonschema:"return at once"`
+	Budget     *SpawnLimit `json:"budget,omitempty" jsonschema:"the most it may use"`
+}
+
+// SpawnLimit is the most that a sub-agent may use.
+type SpawnLimit struct {
+	Tokens int64   `json:"tokens,omitempty"`
+	USD    float64 `json:"usd,omitempty"`
+	Steps  int     `json:"steps,omitempty"`
+}
+
+// Within are the limits of a sub-agent: the least of what is left and what is asked for.
+func (a SpawnArgs) Within(left belay.Limits) belay.Limits {
+	if a.Budget == nil {
+		return left
+	}
+	left.Tokens = least(left.Tokens, a.Budget.Tokens)
+	left.MicroUSD = least(left.MicroUSD, int64(a.Budget.USD*1e6))
+	left.Steps = least(left.Steps, a.Budget.Steps)
+	return left
+}
+
+// least is the smaller of two limits; 0 is none.
+func least[T int | int64](a, b T) T {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+type waitArgs struct {
+	Agents  []string `json:"agents,omitempty" jsonschema:"names or ids; none: those in the background"`
+	All     bool     `json:"all,omitempty" jsonschema:"until all have ended, not one"`
+	Timeout int      `json:"timeout,omitempty" jsonschema:"seconds"`
+}
+
+type closeArgs struct {
+	Agent string `json:"agent" jsonschema:"name or id"`
+}
+
+// AgentTools lists the tools by which an agent hands work to others.
+func AgentTools() []Tool {
+	docs := strings.Split(strings.TrimSpace(agentsDoc), "\n---\n")
+	return []Tool{
+		New(handled(SpawnName, docs[0], "spawn"), notRun[SpawnArgs]),
+		New(handled("wait_agent", docs[1], "wait"), notRun[waitArgs]),
+		New(handled("close_agent", docs[2], "close"), notRun[closeArgs]),
+		New(handled("list_agents", docs[3], "list"), notRun[struct{}]),
+	}
+}
