@@ -36,8 +36,12 @@ var pinOrder = []string{PinSaid, PinPinned, PinPlan, PinQuestion, PinLost, PinPr
 // How many pins of a kind the conversation itself has.
 var pinsKept = map[string]int{PinSaid: 5, PinLost: 8, PinDenied: 8, PinChanged: 5}
 
-// maxPinTokens is how many tokens one pin has; of a longer one the beginning stays.
-const maxPinTokens = 4_000
+// Bounds of a pin. Of one that is longer, or that there is no room for, the beginning
+// stays.
+const (
+	maxPinTokens = 4_000
+	pinHead      = 200 // bytes that each has, whatever room there is
+)
 
 // Pin is something that stays in a conversation when it is shortened.
 type Pin struct {
@@ -53,23 +57,21 @@ func Sorted(pins []Pin) []Pin {
 	return pins
 }
 
-// Fit makes pins fit into so many tokens: one that is too long is cut, and the last
-// ones are left out.
+// Fit makes pins fit into so many tokens, but for their beginnings: one that is too long
+// is cut, and so are the last ones.
 func Fit(pins []Pin, room int64, again bool) (fit []Pin, items []event.ContextItem, cut []event.ContextOmission) {
 	for _, p := range pins {
 		n := int64(tokens.Rough(p.Text))
-		if most := min(maxPinTokens, room); n > most {
+		most := min(maxPinTokens, room)
+		if head := event.CutText(p.Text, max(int(most)*3, pinHead)); n > most && len(head) < len(p.Text) {
 			cut = append(cut, event.ContextOmission{Kind: "pin", Name: p.Kind + " " + p.ID, Reason: "budget"})
-			if room < n && room < maxPinTokens {
-				continue
-			}
-			p.Text = event.CutText(p.Text, int(most)*3) + fmt.Sprintf("\n… (about %d tokens in all)", n)
+			p.Text = head + fmt.Sprintf("\n… (about %d tokens in all)", n)
 			if again {
 				p.Text += fmt.Sprintf(" context_read with source %q shows all of it.", p.ID)
 			}
 			n = int64(tokens.Rough(p.Text))
 		}
-		room -= n
+		room = max(0, room-n)
 		fit = append(fit, p)
 		items = append(items, event.ContextItem{Kind: "pin", Name: p.Kind + " " + p.ID, Tokens: n})
 	}

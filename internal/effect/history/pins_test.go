@@ -53,8 +53,27 @@ func TestPinsOfABase(t *testing.T) {
 	if got := strings.Join(text(), ", "); got != want {
 		t.Errorf("%s\nand not\n%s", got, want)
 	}
-	fit, items, cut := Fit(Sorted(f.pins), 12, true)
-	if len(fit)+len(cut) < len(f.pins) || len(items) != len(fit) || len(cut) == 0 {
-		t.Errorf("%d of %d fit, %d are cut", len(fit), len(f.pins), len(cut))
+}
+
+// However little room there is, of each pin there is the beginning, and how to read the
+// rest; a short one stays whole.
+func TestEachPinHasItsBeginning(t *testing.T) {
+	long := strings.Repeat("one more word, ", 2000)
+	pins := []Pin{{PinSaid, "turn_1", long}, {PinSaid, "turn_2", long}, {PinPinned, "p1", "never touch main.go"}, {PinPinned, "p2", long}}
+	for _, room := range []int64{0, 12, 4_500, 5_000} {
+		fit, items, cut := Fit(pins, room, true)
+		if len(fit) != 4 || len(items) != 4 || len(cut) != 3 || fit[2] != pins[2] {
+			t.Fatalf("room %d: %d fit, %d are cut: %+v", room, len(fit), len(cut), cut)
+		}
+		sum := int64(0)
+		for i, p := range fit {
+			sum += items[i].Tokens
+			if i != 2 && (!strings.HasPrefix(p.Text, long[:150]) || !strings.Contains(p.Text, fmt.Sprintf("context_read with source %q", p.ID))) {
+				t.Errorf("room %d: %.300q", room, p.Text)
+			}
+		}
+		if sum > room+4*150 {
+			t.Errorf("room %d: %d tokens", room, sum)
+		}
 	}
 }
