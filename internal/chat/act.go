@@ -149,19 +149,38 @@ func (c *Chat) submit(mode belay.QueueMode) {
 
 // send gives the session a message; the first one makes the session.
 func (c *Chat) send(text string, mode belay.QueueMode) {
-	in := c.about(map[string]any{"text": text})
+	in := map[string]any{"text": text}
+	switch {
+	case c.conv.session != "":
+		in["sessionId"] = c.conv.session
+	case c.Runtime.Server() != "":
+		in["workspace"] = c.Workspace
+	}
 	if mode != "" {
 		in["queue"] = mode
 	}
 	if len(c.changes) > 0 {
 		in["settings"] = c.changes
 	}
-	c.begin("submit_turn", in, func(err error) {
-		if err != nil && c.comp.Empty() {
-			c.comp.Set(text) // it wasn't taken
-		} else if err == nil {
-			c.comp.SetHistory(append(c.files.said, text))
+	c.jobs.start(func(ctx context.Context) func() {
+		var out struct {
+			Session belay.SessionID `json:"sessionId"`
+		}
+		err := c.Runtime.Do(ctx, "submit_turn", in, &out)
+		return func() {
+			if err != nil {
+				c.fail(err)
+				if c.comp.Empty() {
+					c.comp.Set(text) // it wasn't taken
+				}
+				return
+			}
+			c.changes = nil
+			if c.conv.session == "" {
+				c.follow(out.Session)
+			}
 			c.files.said = append(c.files.said, text)
+			c.comp.SetHistory(c.files.said)
 		}
 	})
 }
@@ -169,43 +188,9 @@ func (c *Chat) send(text string, mode belay.QueueMode) {
 // run has a command line run in the session, without the model, which reads of it with
 // the next message.
 func (c *Chat) run(line string) {
-	in := c.about(map[string]any{"tool": "exec", "args": map[string]any{"command": line}})
-	if len(c.changes) > 0 {
-		in["settings"] = c.changes
+	if c.begun() {
+		c.do("call_tool", map[string]any{"sessionId": c.conv.session, "tool": "exec", "args": map[string]any{"command": line}}, nil)
 	}
-	c.begin("call_tool", in, nil)
-}
-
-// about names the session that a command is about, or where a new one begins.
-func (c *Chat) about(in map[string]any) map[string]any {
-	switch {
-	case c.conv.session != "":
-		in["sessionId"] = c.conv.session
-	case c.Runtime.Server() != "":
-		in["workspace"] = c.Workspace
-	}
-	return in
-}
-
-// begin performs a command that makes the session if there is none yet.
-func (c *Chat) begin(command string, in map[string]any, then func(error)) {
-	c.jobs.start(func(ctx context.Context) func() {
-		var out struct {
-			Session belay.SessionID `json:"sessionId"`
-		}
-		err := c.Runtime.Do(ctx, command, in, &out)
-		return func() {
-			c.failed(err)
-			if err == nil {
-				if c.changes = nil; c.conv.session == "" {
-					c.follow(out.Session)
-				}
-			}
-			if then != nil {
-				then(err)
-			}
-		}
-	})
 }
 
 // do performs a command; what went wrong is printed.

@@ -37,6 +37,7 @@ type pastTurn struct {
 	id   belay.TurnID
 	text string
 	mode belay.QueueMode
+	own  bool // a call that a person wrote, without a model
 }
 
 // apply takes a fact.
@@ -61,7 +62,7 @@ func (c *conversation) apply(ev event.Envelope) {
 	}
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
-		c.texts = append(c.texts, pastTurn{ev.IDs.Turn, p.Text.Text, p.Queue})
+		c.texts = append(c.texts, pastTurn{ev.IDs.Turn, p.Text.Text, p.Queue, p.Kind == belay.TurnSystem})
 	case event.TurnStarted:
 		c.turn, c.began, c.answer = ev.IDs.Turn, ev.Time, ""
 		if i := slices.IndexFunc(c.texts, func(t pastTurn) bool { return t.id == ev.IDs.Turn }); i >= 0 {
@@ -105,6 +106,12 @@ func (c *conversation) waiting() (all []block.Block) {
 		}
 	}
 	return all
+}
+
+// isOwn reports whether a turn is a call that a person wrote.
+func (c *conversation) isOwn(id belay.TurnID) bool {
+	is := func(t pastTurn) bool { return t.id == id && t.own }
+	return slices.ContainsFunc(c.turns, is) || slices.ContainsFunc(c.texts, is)
 }
 
 // steers reports whether a message that waits is given to the model in the running turn.

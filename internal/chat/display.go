@@ -82,16 +82,42 @@ func (c *Chat) print(lines ...string) { c.Terminal.Print(lines...) }
 func (c *Chat) finished() {
 	l, _ := c.drawn()
 	for _, b := range c.conv.finished() {
-		if strings.HasPrefix(b.By, "stream:") {
-			b.By = "" // the runtime's own hand gave it on
-		}
-		if lines := block.Render(b, l.Options); len(lines) > 0 {
+		if lines := c.render(b, l); len(lines) > 0 {
 			if b.Kind == block.KindInput {
 				c.print("")
 			}
 			c.print(lines...)
 		}
 	}
+}
+
+// maxPrinted is how many lines of a person's own command are shown.
+const maxPrinted = 60
+
+// render makes the lines of a finished block. Of a call that the person wrote it is the
+// command and what it printed.
+func (c *Chat) render(b block.Block, l look) []string {
+	if strings.HasPrefix(b.By, "stream:") {
+		b.By = "" // the runtime gave on what the person wrote
+	}
+	if !c.conv.isOwn(b.Turn) {
+		return block.Render(b, l.Options)
+	}
+	switch b.Kind {
+	case block.KindInput, block.KindEnd:
+		return nil
+	case block.KindCall:
+		call := *b.Call
+		call.Tail = nil
+		b.Call = &call
+	case block.KindAnswer:
+		lines := strings.Split(strings.TrimRight(block.Text(b.Text), "\n"), "\n")
+		if n := len(lines) - maxPrinted; n > 0 {
+			lines = append(lines[:maxPrinted], l.dim(block.Plural(n, "line")+" more: Ctrl+O"))
+		}
+		return lines
+	}
+	return block.Render(b, l.Options)
 }
 
 // show prints what is finished and draws the rest.

@@ -92,10 +92,10 @@ func (c *Chat) help() {
 		{"Shift+Tab", "mode: default, accept edits, plan"}, {"Ctrl+G", "edit the message in your editor"}, {"Ctrl+O", "the last output in your pager"},
 		{"Ctrl+C", "clear, stop, leave"}, {"Ctrl+D", "park and leave"}, {"Ctrl+Z, Ctrl+L", "suspend, redraw"}, {"@NAME, !COMMAND", "complete a file, run a command in this session"},
 	} {
-		c.print(fmt.Sprintf("  %s %s", l.key(fmt.Sprintf("%-18s", k[0])), k[1]))
+		c.print(fmt.Sprintf("  %s %s", l.key(fmt.Sprintf("%-28s", k[0])), k[1]))
 	}
 	for _, cmd := range commands() {
-		c.print(fmt.Sprintf("  %s %s", l.key(fmt.Sprintf("%-18s", "/"+cmd.name+" "+cmd.args)), cmd.doc))
+		c.print(fmt.Sprintf("  %s %s", l.key(fmt.Sprintf("%-28s", "/"+cmd.name+" "+cmd.args)), cmd.doc))
 	}
 }
 

@@ -12,6 +12,7 @@ func Commands() []app.Command {
 	submit.MaxBody = 2 * app.MaxText // some of it is escaped
 	return []app.Command{
 		submit,
+		app.Define("call_tool", auth.Work, true, "Run one call in a session without a model, decided and recorded like any other.", callTool),
 		app.Define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", Interrupt),
 		app.Define("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
 		app.Define("update_thread", auth.Work, true, "Change the mode, the model or other settings of a session; a running turn continues under them.", Update),
