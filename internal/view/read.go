@@ -79,7 +79,8 @@ func newestFirst(s []Session) []Session {
 }
 
 // SessionByID is one session. The beginning of its id is enough if no other
-// session's id begins so.
+// session's id begins so, as are its last six or more characters: ids begin with the
+// time, so lists show how they end.
 func SessionByID(ctx context.Context, st store.Store, id string) (Session, error) {
 	key, data, err := find(ctx, st, sessionKey, id, "session")
 	if err != nil {
@@ -144,7 +145,10 @@ func At(ctx context.Context, st store.Store) (store.Position, error) {
 	return Projector{Store: st}.At(ctx)
 }
 
-// find reads a row by the whole id, else by its beginning.
+// leastTail is how many characters of an id's end name it.
+const leastTail = 6
+
+// find reads a row by the whole id, else by its beginning or its end.
 func find(ctx context.Context, st store.Store, prefix, id, what string) (key string, data []byte, err error) {
 	if id == "" {
 		return "", nil, missing(what, id)
@@ -155,10 +159,10 @@ func find(ctx context.Context, st store.Store, prefix, id, what string) (key str
 	}
 	var keys []string
 	for k, v := range st.ViewRows(ctx, Name) {
-		if k > key && !strings.HasPrefix(k, key) {
+		if k > prefix && !strings.HasPrefix(k, prefix) {
 			break
 		}
-		if strings.HasPrefix(k, key) {
+		if strings.HasPrefix(k, key) || len(id) >= leastTail && strings.HasPrefix(k, prefix) && strings.HasSuffix(k, id) {
 			keys, data = append(keys, k), v
 		}
 	}
@@ -168,7 +172,7 @@ func find(ctx context.Context, st store.Store, prefix, id, what string) (key str
 	case 1:
 		return keys[0], data, ctx.Err()
 	}
-	return "", nil, belay.Errorf(belay.CodeUsage, "%d %ss have an id that begins with %s", len(keys), what, id).
+	return "", nil, belay.Errorf(belay.CodeUsage, "%d %ss have an id that begins or ends with %s", len(keys), what, id).
 		WithHint("write more of it: %s, %s …", strings.TrimPrefix(keys[0], prefix), strings.TrimPrefix(keys[1], prefix))
 }
 

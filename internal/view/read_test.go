@@ -61,12 +61,14 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 	}
 }
 
-func TestASessionIsFoundByTheBeginningOfItsID(t *testing.T) {
+func TestASessionIsFoundByTheBeginningOrTheEndOfItsID(t *testing.T) {
 	st := three(t)
 	for _, c := range []struct{ id, want, code string }{
 		{"sess_1", "sess_1", ""},
 		{"sess_22", "sess_22", ""},
 		{"sess_2", "", "usage"},
+		{"ess_22", "sess_22", ""},
+		{"ss_22", "", "not_found"},
 		{"sess_9", "", "not_found"},
 		{"nothing", "", "not_found"},
 		{"", "", "not_found"},

@@ -1,0 +1,164 @@
+package cli
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay/internal/testkit/needs"
+)
+
+// pane is a terminal of tmux with a program in it.
+type pane struct {
+	t      *testing.T
+	socket string
+}
+
+// inTmux starts a program in a terminal of tmux, of 80 columns and 24 rows.
+func inTmux(t *testing.T, cmd *exec.Cmd) *pane {
+	t.Helper()
+	needs.Program(t, "tmux")
+	p := &pane{t, filepath.Join(t.TempDir(), "tmux")}
+	args := []string{"-f", "/dev/null", "new-session", "-d", "-x", "80", "-y", "24", "-c", cmd.Dir, "env", "-i", "TERM=screen-256color", "LANG=C.UTF-8"}
+	args = append(append(args, cmd.Env...), cmd.Args...)
+	p.tmux(append(args, ";", "set", "-g", "remain-on-exit", "on")...)
+	t.Cleanup(func() { exec.Command("tmux", "-S", p.socket, "kill-server").Run() }) //nolint:errcheck // it has ended
+	return p
+}
+
+func (p *pane) tmux(args ...string) string {
+	p.t.Helper()
+	out, err := exec.CommandContext(p.t.Context(), "tmux", append([]string{"-S", p.socket}, args...)...).CombinedOutput()
+	if err != nil {
+		p.t.Fatalf("tmux %q: %v\n%s", args, err, out)
+	}
+	return string(out)
+}
+
+// keys presses keys, by tmux's names for them.
+func (p *pane) keys(keys ...string) {
+	p.t.Helper()
+	p.tmux(append([]string{"send-keys"}, keys...)...)
+}
+
+// text types a text.
+func (p *pane) text(text string) { p.keys("-l", text) }
+
+// see waits until the screen with what scrolled off it shows something, and returns it.
+func (p *pane) see(pattern string) string {
+	p.t.Helper()
+	re := regexp.MustCompile("(?m)" + pattern)
+	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		shown := p.tmux("capture-pane", "-p", "-S", "-")
+		if re.MatchString(shown) {
+			return shown
+		}
+		if time.Now().After(late) {
+			p.t.Fatalf("the screen doesn't show %s:\n%s", pattern, shown)
+		}
+	}
+}
+
+// noticed waits until a question that is on the screen takes keys.
+func noticed() { time.Sleep(450 * time.Millisecond) }
+
+// talking is belay without a command, with a script.
+func talking(t *testing.T, dir, script string, args ...string) *exec.Cmd {
+	t.Helper()
+	file := filepath.Join(dir, "script.yaml")
+	if err := os.WriteFile(file, []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return programIn(t, dir, append(args, "--script", file)...)
+}
+
+// TestAConversation plays a day with the screen: a message on the command line, a
+// question that shows what a yes does, text typed around it that answers nothing, a
+// refusal with its reason, a question of the agent, and leaving.
+func TestAConversation(t *testing.T) {
+	dir := t.TempDir()
+	p := inTmux(t, talking(t, dir, `steps:
+  - text: "I make **one** file."
+    calls:
+      - {tool: write, args: {path: a.txt, content: "one\ntwo\n"}}
+  - calls:
+      - {tool: write, args: {path: b.txt, content: "three\n"}}
+  - calls:
+      - {tool: ask_user, args: {question: "Which colour?", options: [red, blue]}}
+  - text: All is done.
+`, "make two files"))
+	shown := p.see(`y once(?s:.*)n no`)
+	for _, want := range []string{"› make two files\n", "I make one file.\n", "! write a.txt  created, +2 −0", "+ one\n", "+ two\n"} {
+		if !strings.Contains(shown, want) {
+			t.Errorf("the question's screen has no %q:\n%s", want, shown)
+		}
+	}
+	noticed()
+	p.text("zyes, y and n") // the first key is none of the question's: all of it is composed
+	p.see(`^› zyes, y and n$`)
+	p.keys("C-c")
+	p.see(`^›$`)
+	p.keys("y")
+	p.see(`write a.txt .*allowed by you`)
+	p.see(`! write b.txt`)
+	noticed()
+	p.keys("n")
+	p.see(`^why not`)
+	p.text("not needed")
+	p.keys("Enter")
+	p.see(`! write b.txt .*denied`)
+	p.see(`1 red\n +2 blue`)
+	noticed()
+	p.keys("2")
+	p.see(`you: blue`)
+	p.see(`All is done.`)
+	p.see(`^completed in .* 1 denied`)
+	p.keys("C-d")
+	p.see(`^resume: belay -r [0-9a-f]{6}`)
+	if _, err := os.Stat(filepath.Join(dir, "ws", "b.txt")); err == nil {
+		t.Error("the file that was denied is there")
+	}
+}
+
+// TestTheQueueOfAConversation steers a turn, sends a message for afterwards, takes it
+// back, and interrupts.
+func TestTheQueueOfAConversation(t *testing.T) {
+	dir := t.TempDir()
+	p := inTmux(t, talking(t, dir, "steps:\n  - {text: The second answer., when: {contains: steer it}}\n  - {text: Never., delay: 10m}\n"))
+	p.see(`\? help`)
+	p.text("wait")
+	p.keys("Enter")
+	p.see(`working 00:`)
+	p.text("steer it")
+	p.keys("Enter")
+	p.see(`steering: steer it`)
+	p.text("do more")
+	p.keys("Tab")
+	p.see(`queued: do more`)
+	p.keys("Up")
+	p.see(`^› do more$`)
+	p.keys("Escape")
+	p.see(`^cancelled in `)
+	p.see(`The second answer.`)
+	p.see(`^› do more$`) // what is composed stays
+}
+
+// TestAKilledConversationAsksAgain: the question of a process that was killed is asked
+// again by the one that continues.
+func TestAKilledConversationAsksAgain(t *testing.T) {
+	dir := t.TempDir()
+	script := "steps:\n  - calls:\n      - {tool: write, args: {path: a.txt, content: x}}\n  - {text: Written.}\n"
+	p := inTmux(t, talking(t, dir, script, "write the file"))
+	p.see(`y once`)
+	p.tmux("kill-server")
+	p = inTmux(t, talking(t, dir, script, "-c"))
+	p.see(`› write the file`)
+	p.see(`y once`)
+	noticed()
+	p.keys("y")
+	p.see(`Written.`)
+}
