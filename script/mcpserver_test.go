@@ -5,6 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"image"
+	"image/png"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -92,6 +96,25 @@ func goodServer(how string) *sdk.Server {
 			}
 			return text("%s", strings.Join(names, " "))
 		})
+	sdk.AddTool(s, &sdk.Tool{Name: "sum", Description: "Add two numbers."},
+		func(_ context.Context, _ *sdk.CallToolRequest, in struct {
+			A int `json:"a"`
+			B int `json:"b"`
+		}) (*sdk.CallToolResult, struct {
+			Sum int `json:"sum"`
+		}, error) {
+			return nil, struct {
+				Sum int `json:"sum"`
+			}{in.A + in.B}, nil
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "picture", Description: "A picture."},
+		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+			var b strings.Builder
+			if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+				return nil, nil, err
+			}
+			return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "look"}, &sdk.ImageContent{Data: []byte(b.String()), MIMEType: "image/png"}, &sdk.ImageContent{Data: []byte("no picture"), MIMEType: "image/png"}}}, nil, nil
+		})
 	sdk.AddTool(s, &sdk.Tool{Name: "fail", Description: "Fail."},
 		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
 			return nil, nil, fmt.Errorf("it went wrong")
@@ -112,6 +135,32 @@ func goodServer(how string) *sdk.Server {
 			return nil, nil, ctx.Err()
 		})
 	return s
+}
+
+// serveMCP starts a server that keeps the protocol over HTTP, and sets MCP_URL to its
+// address: it answers at /mcp and /sse, and at /closed to those who are let in.
+func serveMCP(ts *testscript.TestScript, _ bool, _ []string) {
+	over := func(*http.Request) *sdk.Server { return goodServer("well") }
+	streamable := sdk.NewStreamableHTTPHandler(over, nil)
+	mux := http.NewServeMux()
+	mux.Handle("/mcp", streamable)
+	mux.Handle("/sse", sdk.NewSSEHandler(over, nil))
+	mux.HandleFunc("/closed", func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "Bearer let-me-in-please" {
+			w.WriteHeader(http.StatusUnauthorized)
+			return
+		}
+		streamable.ServeHTTP(w, r)
+	})
+	mux.HandleFunc("/away", func(w http.ResponseWriter, r *http.Request) {
+		http.Redirect(w, r, "/mcp", http.StatusTemporaryRedirect)
+	})
+	srv := httptest.NewServer(mux)
+	ts.Defer(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	ts.Setenv("MCP_URL", srv.URL)
 }
 
 // raw answers each request by hand: answer returns the lines for one.

@@ -62,6 +62,7 @@ func params() testscript.Params {
 			"vendors":    vendors,
 
 			"placeServer":  placeServer,
+			"serveMCP":     serveMCP,
 			"startServer":  startServer,
 			"stopServer":   stopServer,
 			"signalServer": signalServer,

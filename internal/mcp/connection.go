@@ -40,8 +40,9 @@ func timeoutOf(s *manifest.Server) time.Duration {
 // elsewhere. The call that starts it leaves it to its thread, which keeps it.
 type connection struct {
 	server  *manifest.Server
-	call    tool.Call // that started it
-	proc    *process.Process
+	call    tool.Call        // that started it
+	proc    *process.Process // nil: it is reached over the network
+	remote  *remote          // nil: it is a program
 	errs    *errorOutput
 	kept    tool.OutputWriter // of errs; nil: they aren't kept
 	client  *sdk.ClientSession
@@ -100,6 +101,14 @@ func (n *connection) newClient() *sdk.Client {
 
 // transport starts the program, or is the way to the server.
 func (n *connection) transport(ctx context.Context, environ []string) (sdk.Transport, error) {
+	if n.server.Remote() {
+		r, t, err := newRemote(n.server)
+		if err != nil {
+			return nil, tool.Failf(tool.Internal, CodeUnavailable, "MCP server %s: %v", n.server.Name, err)
+		}
+		n.remote = r
+		return t, nil
+	}
 	s, dir := n.server, n.server.Cwd
 	if dir == "" {
 		dir = n.call.Dir
@@ -223,6 +232,12 @@ func (n *connection) failure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return ctx.Err()
+	case n.remote != nil && n.remote.refused.Load():
+		e = tool.Failf(tool.Denied, CodeNeedsLogin, "MCP server %s wants an authorization that it isn't given", name).
+			WithHint("headers: {Authorization: Bearer secret:NAME} in the file that describes it, after belay secret set NAME")
+		return e
+	case n.remote != nil && ctx.Err() == nil:
+		e = tool.Failf(tool.Transient, CodeUnreached, "MCP server %s can't be reached: %s", name, event.CutText(visible(err.Error()), 500))
 	case n.proc != nil && n.exited():
 		e = tool.Failf(tool.Internal, CodeEnded, "MCP server %s ended before it answered, with exit %d", name, n.proc.Exit().Code)
 	case ctx.Err() != nil:
@@ -254,6 +269,8 @@ const (
 	CodeChanged     = "TOOL_CHANGED"    // a definition isn't the one that was accepted
 	CodeToolFailed  = "MCP_TOOL_FAILED" // the tool says that it failed
 	CodeRefused     = "MCP_REFUSED"     // the server refuses the request
+	CodeNeedsLogin  = "MCP_NEEDS_LOGIN" // it wants an authorization
+	CodeUnreached   = "MCP_UNREACHED"   // it can't be reached
 )
 
 // ID is the id it is recorded under.
@@ -292,7 +309,12 @@ func (n *connection) Keep(ctx context.Context, why func() string) event.Payload 
 }
 
 // exits is closed when its program has ended.
-func (n *connection) exits() <-chan struct{} { return n.proc.Done() }
+func (n *connection) exits() <-chan struct{} {
+	if n.proc == nil {
+		return nil
+	}
+	return n.proc.Done()
+}
 
 // idleSince is when it was used last; now, while a call waits for it.
 func (n *connection) idleSince() time.Time {
@@ -329,9 +351,16 @@ func (n *connection) over() bool {
 // finish ends it with all it started and returns the fact of its end.
 func (n *connection) finish(why string) event.Payload {
 	n.end(why)
+	left := event.ChannelDisconnected{Reason: why, LastSeen: n.idleSince()}
 	if n.client != nil {
-		n.client.Close() //nolint:errcheck // it ends in any case
-		n.call.Sink.Fact(event.ChannelDisconnected{Reason: why, LastSeen: n.idleSince()})
+		n.part()
+		if n.proc != nil {
+			n.call.Sink.Fact(left)
+		}
+	}
+	if n.proc == nil {
+		close(n.gone)
+		return left
 	}
 	n.proc.Stop(why)
 	<-n.proc.Done()
@@ -347,6 +376,19 @@ func (n *connection) finish(why string) event.Payload {
 	}
 	close(n.gone)
 	return ended
+}
+
+// part says good-bye, which a server may not hear.
+func (n *connection) part() {
+	said := make(chan struct{})
+	go func() {
+		defer close(said)
+		n.client.Close() //nolint:errcheck // it ends in any case
+	}()
+	select {
+	case <-said:
+	case <-time.After(endGrace):
+	}
 }
 
 // keepErrors keeps what it printed besides its messages; nil: nothing.

@@ -74,6 +74,11 @@ func readDefinition(t *sdk.Tool) (d Definition, why string) {
 	if _, err := tool.ReadSchema(d.Input); err != nil {
 		return d, "its schema can't be used: " + err.Error()
 	}
+	if len(d.Output) > 0 {
+		if _, err := tool.ReadSchema(d.Output); err != nil {
+			return d, "its output schema can't be used: " + err.Error()
+		}
+	}
 	var top struct {
 		Type any `json:"type"`
 	}
@@ -110,7 +115,7 @@ const maxSayable = 64
 // only where a person believes it.
 func (d *Definition) Spec(s *manifest.Server) tool.Spec {
 	spec := tool.Spec{
-		Name: ToolName(s.Name, d.Name), Doc: d.doc(s.Name), Input: d.Input, Effect: belay.AtMostOnce, Destructive: true,
+		Name: ToolName(s.Name, d.Name), Doc: d.doc(s.Name), Input: d.Input, Output: d.Output, Effect: belay.AtMostOnce, Destructive: true,
 		Untrusted: true, Server: s.Name, Definition: d.Digest(), Timeout: belay.Duration(timeoutOf(s) + startTime),
 	}
 	if s.Remote() {

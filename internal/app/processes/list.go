@@ -71,6 +71,9 @@ func ListProcesses(ctx context.Context, c *app.Call, in *ListedProcesses) (*Proc
 			return nil, err
 		}
 		for _, p := range th.Procs {
+			if p.PID == 0 { // an MCP server that is elsewhere
+				continue
+			}
 			out.Processes = append(out.Processes, running(p, table))
 		}
 	}

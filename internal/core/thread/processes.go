@@ -44,6 +44,9 @@ const (
 	maxTold   = 60      // bytes of a command line, and of its end, as the model sees it
 )
 
+// peerServer is how facts call an MCP server.
+const peerServer = "tool_server"
+
 // endedProcess is a background process that has ended, for the note of the next step.
 type endedProcess struct {
 	Process belay.ProcessID `json:"process"`
@@ -64,6 +67,14 @@ func (ps *programState) applyProcess(e event.Envelope) {
 		ids := e.IDs
 		ids.Request = ""
 		ps.Procs = append(ps.Procs, Proc{IDs: ids, What: event.CutText(strings.Join(p.Argv, " "), maxWhat), PID: p.PID, Start: p.StartTime, Since: e.Time, Server: p.Server})
+	case event.ChannelConnected:
+		if p.Peer == peerServer && ps.proc(e.IDs.Process) == nil { // one that is elsewhere
+			ps.Procs = append(ps.Procs, Proc{IDs: e.IDs, What: p.Account, Since: e.Time, Server: p.Account})
+		}
+	case event.ChannelDisconnected:
+		if o := ps.proc(e.IDs.Process); o != nil && o.PID == 0 {
+			ps.gone(e.IDs.Process, p.Reason)
+		}
 	case event.ProcessCompleted:
 		ps.gone(e.IDs.Process, "exit "+strconv.Itoa(p.Exit))
 	case event.ProcessFailed:
@@ -149,7 +160,10 @@ func (p *programState) endProcs() {
 // unknown way.
 func lostPrograms(d *decision) bool {
 	for _, o := range d.Procs {
-		if o.Orphan {
+		switch {
+		case o.Orphan && o.PID == 0:
+			d.record(core.Fact{IDs: o.IDs, Data: event.ChannelDisconnected{Reason: "failed"}})
+		case o.Orphan:
 			d.record(core.Fact{IDs: o.IDs, Data: event.ProcessFailed{Class: "lost",
 				Reason: "the runtime stopped while it was running; it was ended then, and nobody saw how far it had come"}})
 		}
