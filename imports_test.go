@@ -122,6 +122,7 @@ var layers = map[string]layer{
 	"internal/screen":              {floor: 1, own: []string{"."}, modules: []string{"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term"}, moves: true},
 	"internal/testkit/secrets":     {},
 	"internal/testkit/needs":       {},
+	"internal/testkit/tmux":        {floor: 1, own: []string{"internal/testkit/needs"}},
 	"internal/testkit/golden":      {modules: []string{"github.com/google/go-cmp/cmp"}},
 	"internal/config/manifest":     {floor: 3, own: []string{".", "internal/lib/match", "internal/lib/strictyaml", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser"}},
 	"internal/model/catalog":       {floor: 2, own: []string{".", "internal/lib/strictyaml", "internal/model/price"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},

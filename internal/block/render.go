@@ -122,7 +122,7 @@ func (o Options) input(b Block) []string {
 	if o.ScreenReader {
 		head = "You: "
 	}
-	if b.By != "" && o.Me != "" && b.By != o.Me {
+	if b.By != "" && o.Me != "" && b.By != o.Me && !strings.HasPrefix(b.By, "stream:") { // a task's first turn is begun by the task
 		head = Line(b.By) + ": "
 	}
 	return o.wrap(head, "  ", Text(b.Text))

@@ -17,6 +17,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/testkit/tmux"
 )
 
 // steering is the address at which the program in a terminal is told what to draw.
@@ -92,47 +93,11 @@ func steered(at string) error {
 	}
 }
 
-// tmux is a server of its own with a window for each run.
-type tmux struct {
-	t      *testing.T
-	socket string
-}
-
-func newTmux(t *testing.T) *tmux {
-	needs.Program(t, "tmux")
-	dir, err := os.MkdirTemp("", "tmux") // the paths of sockets are short
-	if err != nil {
-		t.Fatal(err)
-	}
-	m := &tmux{t: t, socket: filepath.Join(dir, "s")}
-	t.Cleanup(func() {
-		m.command("kill-server").Run() //nolint:errcheck // it may have ended with its last window
-		os.RemoveAll(dir)
-	})
-	m.run("start-server", ";", "set-option", "-s", "exit-empty", "off", ";", "set-option", "-g", "history-limit", "100000")
-	return m
-}
-
-func (m *tmux) command(args ...string) *exec.Cmd {
-	cmd := exec.Command("tmux", append([]string{"-u", "-f", os.DevNull, "-S", m.socket}, args...)...)
-	cmd.Env = append(os.Environ(), "LC_ALL=C.UTF-8", "TMUX=", "TERM=xterm-256color")
-	return cmd
-}
-
-func (m *tmux) run(args ...string) string {
-	m.t.Helper()
-	out, err := m.command(args...).CombinedOutput()
-	if err != nil {
-		m.t.Fatalf("tmux %q: %v: %s", args, err, out)
-	}
-	return string(out)
-}
-
 // session is a run in a window of tmux: a program that draws what it is told.
 type session struct {
 	*drawing
+	w       *tmux.Window
 	t       *testing.T
-	m       *tmux
 	name    string
 	orders  *json.Encoder
 	answers *json.Decoder
@@ -140,35 +105,33 @@ type session struct {
 }
 
 // begin starts the program, below others if wrapper names some.
-func (m *tmux) begin(name string, seed uint64, width, height int, wrapper ...string) *session {
-	m.t.Helper()
-	at := filepath.Join(filepath.Dir(m.socket), name)
+func begin(t *testing.T, m *tmux.Server, name string, seed uint64, width, height int, wrapper ...string) *session {
+	t.Helper()
+	at := filepath.Join(m.Dir, name)
 	l, err := net.Listen("unix", at)
 	if err != nil {
-		m.t.Fatal(err)
+		t.Fatal(err)
 	}
 	defer l.Close()
 	args := append([]string{"env", steering + "=" + at}, wrapper...)
-	m.run(append([]string{"new-session", "-d", "-s", name, "-x", strconv.Itoa(width), "-y", strconv.Itoa(height)},
-		append(args, os.Args[0])...)...)
-	l.(*net.UnixListener).SetDeadline(time.Now().Add(terminalTime)) //nolint:errcheck // it is a listener
+	w := m.Window(name, m.Dir, width, height, append(args, os.Args[0])...)
+	l.(*net.UnixListener).SetDeadline(time.Now().Add(tmux.Patience)) //nolint:errcheck // it is a listener
 	conn, err := l.Accept()
 	if err != nil {
-		m.t.Fatalf("%s: the program didn't start: %v\n%s", name, err, m.run("capture-pane", "-p", "-t", name))
+		t.Fatalf("%s: the program didn't start: %v\n%s", name, err, w.Screen())
 	}
-	s := &session{drawing: newDrawing(seed, width, height), t: m.t, m: m, name: name,
+	return &session{drawing: newDrawing(seed, width, height), w: w, t: t, name: name,
 		orders: json.NewEncoder(conn), answers: json.NewDecoder(bufio.NewReader(conn)), conn: conn}
-	return s
 }
 
 func (s *session) tell(o order) (k known) {
 	s.t.Helper()
-	s.conn.SetDeadline(time.Now().Add(terminalTime)) //nolint:errcheck // it is a connection
+	s.conn.SetDeadline(time.Now().Add(tmux.Patience)) //nolint:errcheck // it is a connection
 	if err := s.orders.Encode(o); err != nil {
 		s.t.Fatalf("%s: %v", s.name, err)
 	}
 	if err := s.answers.Decode(&k); err != nil {
-		s.t.Fatalf("%s: the program ended: %v\n%s", s.name, err, s.m.run("capture-pane", "-p", "-t", s.name))
+		s.t.Fatalf("%s: the program ended: %v\n%s", s.name, err, s.w.Screen())
 	}
 	return k
 }
@@ -176,8 +139,8 @@ func (s *session) tell(o order) (k known) {
 // resize changes the window's size and waits until the program has drawn for it.
 func (s *session) resize(width, height int) {
 	s.t.Helper()
-	s.m.run("resize-window", "-t", s.name, "-x", strconv.Itoa(width), "-y", strconv.Itoa(height))
-	end := time.Now().Add(terminalTime)
+	s.w.Resize(width, height)
+	end := time.Now().Add(tmux.Patience)
 	for s.tell(order{}) != (known{width, height}) {
 		if time.Now().After(end) {
 			s.t.Fatalf("%s: the program never heard that it has %d × %d", s.name, width, height)
@@ -194,7 +157,7 @@ func (s *session) last(captured func() string) string {
 	s.t.Helper()
 	const line = "the end of the run"
 	s.tell(order{Print: []string{line}, Draw: &Region{}, Flush: true})
-	for end := time.Now().Add(terminalTime); ; time.Sleep(10 * time.Millisecond) {
+	for end := time.Now().Add(tmux.Patience); ; time.Sleep(10 * time.Millisecond) {
 		if out, _, ok := strings.Cut(captured(), line); ok {
 			return out
 		}
@@ -297,11 +260,11 @@ func excerpt(out string, line int) string {
 // TestTmuxKeepsEveryLine draws blocks, regions and sizes in tmux: each finished line is
 // in its scrollback once, in order, and of each resize at most one region stays.
 func TestTmuxKeepsEveryLine(t *testing.T) {
-	m := newTmux(t)
+	m := tmux.New(t)
 	runs, seed := sample(t)
 	for i := range runs {
 		name := fmt.Sprintf("run-%d", i)
-		s := m.begin(name, seed+uint64(i), 80, 24)
+		s := begin(t, m, name, seed+uint64(i), 80, 24)
 		s.wide = 8 // tmux 3.3 loses count of its rows, and the cursor's place, when it wraps a wide character anew
 		resizes := 0
 		for range 40 {
@@ -309,7 +272,7 @@ func TestTmuxKeepsEveryLine(t *testing.T) {
 				resizes++
 			}
 		}
-		out := s.last(func() string { return m.run("capture-pane", "-p", "-J", "-S", "-", "-t", name) })
+		out := s.last(s.w.All)
 		s.complete(out)
 		s.marks(out)
 		stale := map[string]bool{}
@@ -320,6 +283,7 @@ func TestTmuxKeepsEveryLine(t *testing.T) {
 			t.Fatalf("%s, seed %d: %d regions stayed after %d resizes:\n%s", name, s.seed, len(stale), resizes, out)
 		}
 		s.tell(order{End: true})
+		s.w.Close()
 	}
 }
 
@@ -335,11 +299,11 @@ func TestScreenKeepsEveryLine(t *testing.T) {
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
 	t.Setenv("SCREENDIR", dir)
-	m := newTmux(t)
+	m := tmux.New(t)
 	runs, seed := sample(t)
 	for i := range (runs + 2) / 3 {
 		name := fmt.Sprintf("run-%d", i)
-		s := m.begin(name, seed+uint64(i), 80, 24, "screen", "-c", os.DevNull, "-U", "-h", "100000", "-S", name)
+		s := begin(t, m, name, seed+uint64(i), 80, 24, "screen", "-c", os.DevNull, "-U", "-h", "100000", "-S", name)
 		s.wide = 0 // its copy doesn't have them
 		may := 0
 		for range 40 {
@@ -358,12 +322,13 @@ func TestScreenKeepsEveryLine(t *testing.T) {
 			t.Fatalf("%s, seed %d: %d of %d lines were lost, at most %d may be:\n%s", name, s.seed, lost, len(s.printed), may, out)
 		}
 		s.tell(order{End: true})
+		s.w.Close()
 	}
 }
 
 // hardcopy returns all that GNU screen has of its window.
 func (s *session) hardcopy() string {
-	to := filepath.Join(filepath.Dir(s.m.socket), s.name+".txt")
+	to := filepath.Join(s.w.Dir, s.name+".txt")
 	if out, err := exec.Command("screen", "-S", s.name, "-X", "hardcopy", "-h", to).CombinedOutput(); err != nil {
 		s.t.Fatalf("%v: %s", err, out)
 	}
