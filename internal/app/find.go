@@ -3,7 +3,6 @@ package app
 import (
 	"context"
 	"slices"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/effect/history"
@@ -104,7 +103,7 @@ func FindSession(ctx context.Context, st store.Store, id string) (view.Session, 
 	if ferr != nil {
 		return s, ferr
 	}
-	fresh = slices.DeleteFunc(fresh, func(s view.Session) bool { return id == "" || !strings.HasPrefix(string(s.ID), id) })
+	fresh = slices.DeleteFunc(fresh, func(s view.Session) bool { return id == "" || !view.Named(string(s.ID), id) })
 	if len(fresh) == 1 {
 		return fresh[0], nil
 	}

@@ -37,6 +37,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"pin", "Keep a text in a session's conversation, word for word.", func() any { return new(sessions.PinCmd) }, "pin_context"},
 		{"unpin", "Take a pinned text out of a session's conversation.", func() any { return new(sessions.UnpinCmd) }, "unpin_context"},
 		{"worktree", "List and remove the git worktrees of sessions.", func() any { return new(sessions.WorktreeCmd) }, ""},
+		{"actions", "List what agents ask and nobody answered yet.", func() any { return new(permission.ActionsCmd) }, "listActions"},
 		{"approve", "Allow what an agent asks for.", func() any { return new(permission.ApproveCmd) }, "respond_action"},
 		{"deny", "Deny what an agent asks for.", func() any { return new(permission.DenyCmd) }, "respond_action"},
 		{"answer", "Answer an agent's question.", func() any { return new(permission.AnswerCmd) }, "respond_action"},

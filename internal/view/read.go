@@ -145,10 +145,49 @@ func At(ctx context.Context, st store.Store) (store.Position, error) {
 	return Projector{Store: st}.At(ctx)
 }
 
-// leastTail is how many characters of an id's end name it.
+// leastTail is how many of the last digits of an id are enough to name it, if no other
+// has the same.
 const leastTail = 6
 
-// find reads a row by the whole id, else by its beginning or its end.
+// Named reports whether a text means an id: it is its beginning, or its last digits.
+func Named(id, text string) bool {
+	return strings.HasPrefix(id, text) || isTail(text) && strings.HasSuffix(id, text)
+}
+
+// Tails are sessions' ids as lists show them: as many of the last digits as tell them
+// apart, six at least; of an id that doesn't end in digits, all of it.
+func Tails(all []Session) []string {
+	out := make([]string, len(all))
+	for n := leastTail; ; n += 2 {
+		seen, same, cut := map[string]bool{}, false, false
+		for i, s := range all {
+			out[i] = tailOf(string(s.ID), n)
+			same, cut = same || seen[out[i]], cut || len(out[i]) < len(s.ID)
+			seen[out[i]] = true
+		}
+		if !same || !cut {
+			return out
+		}
+	}
+}
+
+// Tail is an id as a list shows it where others can't be mistaken for it.
+func Tail(id string) string { return tailOf(id, leastTail) }
+
+// tailOf is the last n digits of an id; all of one that doesn't end in so many.
+func tailOf(id string, n int) string {
+	if tail := id[max(0, len(id)-n):]; isTail(tail) {
+		return tail
+	}
+	return id
+}
+
+// isTail reports whether a text can be the last digits of an id.
+func isTail(text string) bool {
+	return len(text) >= leastTail && strings.Trim(text, "0123456789abcdef") == ""
+}
+
+// find reads a row by the whole id, else by its beginning or its last digits.
 func find(ctx context.Context, st store.Store, prefix, id, what string) (key string, data []byte, err error) {
 	if id == "" {
 		return "", nil, missing(what, id)
@@ -162,7 +201,7 @@ func find(ctx context.Context, st store.Store, prefix, id, what string) (key str
 		if k > prefix && !strings.HasPrefix(k, prefix) {
 			break
 		}
-		if strings.HasPrefix(k, key) || len(id) >= leastTail && strings.HasPrefix(k, prefix) && strings.HasSuffix(k, id) {
+		if own, is := strings.CutPrefix(k, prefix); is && Named(own, id) {
 			keys, data = append(keys, k), v
 		}
 	}

@@ -67,7 +67,7 @@ func TestASessionIsFoundByTheBeginningOrTheEndOfItsID(t *testing.T) {
 		{"sess_1", "sess_1", ""},
 		{"sess_22", "sess_22", ""},
 		{"sess_2", "", "usage"},
-		{"ess_22", "sess_22", ""},
+		{"ess_22", "", "not_found"},
 		{"ss_22", "", "not_found"},
 		{"sess_9", "", "not_found"},
 		{"nothing", "", "not_found"},
@@ -77,6 +77,19 @@ func TestASessionIsFoundByTheBeginningOrTheEndOfItsID(t *testing.T) {
 		if string(got.ID) != c.want || (err != nil) != (c.code != "") || err != nil && string(belay.CodeOf(err)) != c.code {
 			t.Errorf("%q: got %q, %v; want %q, %s", c.id, got.ID, err, c.want, c.code)
 		}
+	}
+}
+
+func TestLastDigitsNameAnID(t *testing.T) {
+	const id = "sess_01a20ba0-1fc4-7929-89cd-26db26f2bad7"
+	for text, is := range map[string]bool{id: true, "sess_01a2": true, "26f2bad7": true, "f2bad7": true, "2bad7": false, "cd-26db26f2bad7": false, "bad": false} {
+		if got := view.Named(id, text); got != is {
+			t.Errorf("%s names it: %v", text, got)
+		}
+	}
+	all := []view.Session{{ID: id}, {ID: "sess_01a20ba0-1fc4-7929-89cd-26db260000aa"}, {ID: "sess_01a20ba0-1fc4-7929-89cd-26db360000aa"}, {ID: "telegram-7"}}
+	if got := strings.Join(view.Tails(all), " "); got != "26f2bad7 260000aa 360000aa telegram-7" {
+		t.Errorf("a list shows %s", got)
 	}
 }
 

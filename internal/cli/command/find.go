@@ -11,10 +11,10 @@ import (
 	"github.com/belay-run/belay/internal/view"
 )
 
-// SessionID is a session of the store by its id, the beginning of it, or as
-// the last of the workspace.
-func (a *Program) SessionID(ctx context.Context, st store.Store, id string, last bool) (belay.SessionID, error) {
-	if !last {
+// SessionID is a session of the store by its id, the beginning of it, or its last six
+// digits or more; empty is the last one of this workspace.
+func (a *Program) SessionID(ctx context.Context, st store.Store, id string) (belay.SessionID, error) {
+	if id != "" {
 		s, err := app.FindSession(ctx, st, id)
 		return s.ID, err
 	}

@@ -14,13 +14,12 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/story"
 )
 
 // ApproveCmd is the command "belay approve".
 type ApproveCmd struct {
-	ID      string `arg:"" help:"The action, or the beginning of its id."`
+	ID      string `arg:"" optional:"" help:"The question, by its id, or one that waits by a beginning of it or its last digits; without it, what waits is listed."`
 	Session bool   `help:"Allow the tool for the whole session, not just this call."`
 
 	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, files below this folder, or calls to this host."`
@@ -67,7 +66,7 @@ func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // DenyCmd is the command "belay deny".
 type DenyCmd struct {
-	ID      string `arg:"" help:"The action, or the beginning of its id."`
+	ID      string `arg:"" optional:"" help:"The question, by its id, or one that waits by a beginning of it or its last digits; without it, what waits is listed."`
 	Message string `short:"m" placeholder:"TEXT" help:"Why; the model reads it."`
 }
 
@@ -78,7 +77,7 @@ func (c *DenyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // AnswerCmd is the command "belay answer".
 type AnswerCmd struct {
-	ID   string   `arg:"" help:"The action, or the beginning of its id."`
+	ID   string   `arg:"" help:"The question, by its id, or one that waits by a beginning of it or its last digits."`
 	Text []string `arg:"" help:"The answer."`
 }
 
@@ -91,20 +90,20 @@ func (c *AnswerCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "answer", Message: text}, false)
 }
 
-// respond sends an answer to the thread that asked, wherever it is driven. With
-// edits the call is changed first.
+// respond sends an answer to the thread that asked, wherever it is driven; without an id
+// it lists what waits. With edits the call is changed first.
 func respond(ctx context.Context, a *command.Program, id string, c approvals.RespondAction, edits bool) (int, error) {
 	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
-		if err := view.Catchup(ctx, r.Store); err != nil {
+		if id == "" {
+			return listActions(ctx, a, r)
+		}
+		action, stream, err := findAction(ctx, r, id)
+		if err != nil {
 			return 0, err
 		}
-		at, err := view.ActionByID(ctx, r.Store, id)
-		if err != nil {
-			return 0, unknownAction(err, id)
-		}
-		c.Action = at.ID
+		c.Action = action
 		if c.Decision == "allow" {
-			if err := sees(ctx, &a.Env, r.Store, at.Stream, &c, edits); err != nil {
+			if err := sees(ctx, &a.Env, r.Store, stream, &c, edits); err != nil {
 				return 0, err
 			}
 		}
@@ -114,7 +113,7 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 		}
 		res, err := approvals.Respond(ctx, r.Call("respond_action"), &c)
 		if belay.CodeOf(err) == belay.CodeConflict {
-			showAgain(ctx, &a.Env, r.Store, at.Stream, at.ID)
+			showAgain(ctx, &a.Env, r.Store, stream, action)
 		}
 		if err != nil {
 			return 0, err
@@ -160,12 +159,4 @@ func showAgain(ctx context.Context, e *term.Env, st store.Store, stream belay.St
 	if req, err := command.RequestOf(ctx, st, stream, id); err == nil && req != nil {
 		req.Show(e)
 	}
-}
-
-func unknownAction(err error, id string) error {
-	if belay.CodeOf(err) != belay.CodeNotFound {
-		return err
-	}
-	return belay.Errorf(belay.CodeUnknownAction, "nothing in this store waits, or waited, under this id").At(id).
-		WithHint("belay sessions list --all, then belay sessions show ID")
 }

@@ -115,7 +115,7 @@ func replayBundle(ctx context.Context, a *command.Program, name string, gates *p
 // decisionsOf are those of the sessions that are named.
 func decisionsOf(ctx context.Context, a *command.Program, c *app.Call, of recordedCalls) (policies.Decisions, error) {
 	if of.Of != "" {
-		id, err := a.SessionID(ctx, c.Store, of.Of, false)
+		id, err := a.SessionID(ctx, c.Store, of.Of)
 		if err != nil {
 			return nil, err
 		}

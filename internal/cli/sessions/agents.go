@@ -27,7 +27,7 @@ type agentsPsCmd struct {
 
 // Read implements command.Reader.
 func (c *agentsPsCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	id, err := a.SessionID(ctx, st, c.ID, c.ID == "")
+	id, err := a.SessionID(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -62,7 +62,7 @@ type agentsCloseCmd struct {
 // Run implements command.Command.
 func (c *agentsCloseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
-		id, err := a.SessionID(ctx, r.Store, c.Session, c.Session == "")
+		id, err := a.SessionID(ctx, r.Store, c.Session)
 		if err != nil {
 			return 0, err
 		}

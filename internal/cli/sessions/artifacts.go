@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -17,7 +18,7 @@ import (
 
 // ArtifactsCmd is the command "belay sessions artifacts".
 type ArtifactsCmd struct {
-	ID   string `arg:"" help:"The session, or the beginning of its id."`
+	ID   string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Name string `arg:"" optional:"" help:"Print this one: NAME, or NAME@VERSION. Without it all are listed."`
 	Out  string `short:"o" placeholder:"FILE" help:"Write it to a file that doesn't exist yet."`
 }
@@ -27,10 +28,11 @@ func (c *ArtifactsCmd) Read(ctx context.Context, a *command.Program, st store.St
 	if c.Out != "" && c.Name == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "it takes one artifact").At("--out").WithHint("belay sessions artifacts %s NAME --out FILE", c.ID)
 	}
-	if err := view.Catchup(ctx, st); err != nil {
+	id, err := a.SessionID(ctx, st, c.ID)
+	if err != nil {
 		return 0, err
 	}
-	s, err := view.SessionByID(ctx, st, c.ID)
+	s, err := app.FindSession(ctx, st, string(id))
 	if err != nil {
 		return 0, err
 	}

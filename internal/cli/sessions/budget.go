@@ -21,11 +21,11 @@ type BudgetCmd struct {
 }
 
 type budgetShowCmd struct {
-	ID string `arg:"" optional:"" help:"The session, or the beginning of its id; the last of this workspace."`
+	ID string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 }
 
 func (c *budgetShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	id, err := a.SessionID(ctx, st, c.ID, c.ID == "")
+	id, err := a.SessionID(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}
@@ -88,7 +88,7 @@ func (c *budgetSetCmd) Order(ctx context.Context, a *command.Program, r *app.Run
 	if len(c.Args) == 2 {
 		session = c.Args[0]
 	}
-	id, err := a.SessionID(ctx, r.Store, session, session == "")
+	id, err := a.SessionID(ctx, r.Store, session)
 	if err != nil {
 		return 0, err
 	}

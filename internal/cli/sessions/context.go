@@ -18,13 +18,13 @@ import (
 
 // PinCmd is the command "belay pin".
 type PinCmd struct {
-	Session string   `short:"s" placeholder:"ID" help:"The session, or the beginning of its id; the last one of this workspace."`
+	Session string   `short:"s" placeholder:"ID" help:"The session; the last one of this workspace."`
 	Text    []string `arg:"" help:"What stays in the conversation, word for word."`
 }
 
 // Order implements command.Orderer.
 func (c *PinCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	id, err := a.SessionID(ctx, r.Store, c.Session, c.Session == "")
+	id, err := a.SessionID(ctx, r.Store, c.Session)
 	if err != nil {
 		return 0, err
 	}
@@ -37,13 +37,13 @@ func (c *PinCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) 
 
 // UnpinCmd is the command "belay unpin".
 type UnpinCmd struct {
-	Session string `short:"s" placeholder:"ID" help:"The session, or the beginning of its id; the last one of this workspace."`
+	Session string `short:"s" placeholder:"ID" help:"The session; the last one of this workspace."`
 	Pin     string `arg:"" help:"The pin, as belay context shows it."`
 }
 
 // Order implements command.Orderer.
 func (c *UnpinCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	id, err := a.SessionID(ctx, r.Store, c.Session, c.Session == "")
+	id, err := a.SessionID(ctx, r.Store, c.Session)
 	if err != nil {
 		return 0, err
 	}
@@ -56,14 +56,14 @@ func (c *UnpinCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime
 
 // ContextCmd is the command "belay context".
 type ContextCmd struct {
-	ID       string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
+	ID       string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Step     string `placeholder:"STEP" help:"The request of this step: its id, the beginning of it, or its number in the newest turn."`
 	Messages bool   `help:"Print the messages of the request."`
 }
 
 // Read implements command.Reader.
 func (c *ContextCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	id, err := a.SessionID(ctx, st, c.ID, c.ID == "")
+	id, err := a.SessionID(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}

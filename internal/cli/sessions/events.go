@@ -35,7 +35,7 @@ func (c *EventsCmd) Read(ctx context.Context, a *command.Program, st store.Store
 	if c.Session == string(belay.SystemSession) {
 		session = belay.SystemSession // no list has it: its facts belong to no session of a person
 	} else if c.Session != "" {
-		if session, err = a.SessionID(ctx, st, c.Session, false); err != nil {
+		if session, err = a.SessionID(ctx, st, c.Session); err != nil {
 			return 0, err
 		}
 	}

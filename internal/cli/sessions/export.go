@@ -19,7 +19,7 @@ import (
 
 // ExportCmd is the command "belay export".
 type ExportCmd struct {
-	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	ID     string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Last   bool   `short:"l" help:"The last session of this workspace."`
 	Format string `enum:"bundle,transcript,events,snapshot" default:"bundle" help:"bundle: everything, for belay import. transcript: its messages. events, snapshot: the standard's."`
 	Output string `short:"o" placeholder:"FILE" help:"Where to write; - is standard output. A bundle goes to ID.belay by default, the rest to standard output."`
@@ -39,15 +39,15 @@ type exported struct {
 
 // Run implements command.Command.
 func (c *ExportCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	if (c.ID == "") != c.Last {
-		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay export ID, or --last")
+	if c.ID != "" && c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
 	st, err := a.Open(ctx, false)
 	if err != nil {
 		return 0, err
 	}
 	defer st.Close()
-	id, err := a.SessionID(ctx, st, c.ID, c.Last)
+	id, err := a.SessionID(ctx, st, c.ID)
 	if err != nil {
 		return 0, err
 	}

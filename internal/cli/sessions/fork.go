@@ -13,7 +13,7 @@ import (
 
 // ForkCmd is the command "belay fork".
 type ForkCmd struct {
-	ID    string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
+	ID    string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Turn  string `placeholder:"N|TURN" help:"The last turn to take along: its number or its id; 0 takes none. The one that ended last."`
 	Title string `placeholder:"TEXT" help:"What lists call the new session."`
 }
@@ -29,7 +29,7 @@ type forked struct {
 
 // Order implements command.Orderer.
 func (c *ForkCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	id, err := a.SessionID(ctx, r.Store, c.ID, c.ID == "")
+	id, err := a.SessionID(ctx, r.Store, c.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -50,7 +50,7 @@ func (c *UntagCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // ArchiveCmd is the command "belay sessions archive".
 type ArchiveCmd struct {
-	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+	ID []string `arg:"" optional:"" help:"The sessions; the last one of this workspace."`
 }
 
 // Run implements command.Command.
@@ -61,7 +61,7 @@ func (c *ArchiveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // UnarchiveCmd is the command "belay sessions unarchive".
 type UnarchiveCmd struct {
-	ID []string `arg:"" help:"The sessions, or the beginnings of their ids."`
+	ID []string `arg:"" optional:"" help:"The sessions; the last one of this workspace."`
 }
 
 // Run implements command.Command.
@@ -73,13 +73,16 @@ func (c *UnarchiveCmd) Run(ctx context.Context, a *command.Program) (int, error)
 // before the first is changed.
 func label(ctx context.Context, a *command.Program, names []string, in sessions.LabelSession, done string) (int, error) {
 	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
+		if len(names) == 0 {
+			names = []string{""}
+		}
 		var ids []belay.SessionID
 		for _, name := range names {
-			s, err := app.FindSession(ctx, r.Store, name)
+			id, err := a.SessionID(ctx, r.Store, name)
 			if err != nil {
 				return 0, err
 			}
-			ids = append(ids, s.ID)
+			ids = append(ids, id)
 		}
 		for _, id := range ids {
 			in.Session = id

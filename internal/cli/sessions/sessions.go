@@ -56,8 +56,10 @@ func (c *ListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.All {
 		heads += "\tWORKSPACE"
 	}
+	tails, next := view.Tails(all), 0
 	return term.PrintRows(&a.Env, all, "", heads, func(s view.Session) []any {
-		cells := []any{s.ID, term.StatusOf(s), term.Ago(a.Now().Sub(s.Updated)) + " ago", term.SpentText(s), term.Short(s.Title, 60) + term.TagsOf(s)}
+		next++
+		cells := []any{tails[next-1], term.StatusOf(s), term.Ago(a.Now().Sub(s.Updated)) + " ago", term.SpentText(s), term.Short(s.Title, 60) + term.TagsOf(s)}
 		if c.All {
 			cells = append(cells, term.Line(s.Workspace))
 		}
@@ -78,7 +80,7 @@ func noSessions(e *term.Env, all bool) (int, error) {
 
 // ShowCmd is the command "belay sessions show".
 type ShowCmd struct {
-	ID    string `arg:"" help:"The session, or the beginning of its id."`
+	ID    string `arg:"" optional:"" help:"The session, by its id, a beginning of it, or its last six digits or more; the last one of this workspace."`
 	Turns bool   `short:"t" help:"Its turns, numbered."`
 }
 
@@ -91,7 +93,11 @@ type shown struct {
 
 // Read implements command.Reader.
 func (c *ShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	s, err := app.FindSession(ctx, st, c.ID)
+	id, err := a.SessionID(ctx, st, c.ID)
+	if err != nil {
+		return 0, err
+	}
+	s, err := app.FindSession(ctx, st, string(id))
 	if err != nil {
 		return 0, err
 	}
@@ -143,17 +149,17 @@ func showTurns(e *term.Env, turns []app.PastTurn) error {
 
 // InterruptCmd is the command "belay sessions interrupt".
 type InterruptCmd struct {
-	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	ID     string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Last   bool   `short:"l" help:"The last session of this workspace."`
 	Reason string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
 // Order implements command.Orderer.
 func (c *InterruptCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	if (c.ID == "") != c.Last {
-		return 0, belay.Errorf(belay.CodeUsage, "one session must be named").WithHint("belay sessions interrupt ID, or --last")
+	if c.ID != "" && c.Last {
+		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
-	id, err := a.SessionID(ctx, r.Store, c.ID, c.Last)
+	id, err := a.SessionID(ctx, r.Store, c.ID)
 	if err != nil {
 		return 0, err
 	}

@@ -24,7 +24,7 @@ func (c *SetCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) 
 	if (c.Mode + c.Provider + c.Model + c.Effort) == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "nothing is to be changed").WithHint("belay sessions set --mode plan")
 	}
-	id, err := a.SessionID(ctx, r.Store, c.ID, c.ID == "")
+	id, err := a.SessionID(ctx, r.Store, c.ID)
 	if err != nil {
 		return 0, err
 	}

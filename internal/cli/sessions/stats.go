@@ -54,7 +54,7 @@ func (c *StatsCmd) Read(ctx context.Context, a *command.Program, st store.Store)
 // wanted returns the filter for the sessions that count.
 func (c *StatsCmd) wanted(ctx context.Context, a *command.Program, st store.Store) (func(belay.SessionID) bool, error) {
 	if c.ID != "" {
-		id, err := a.SessionID(ctx, st, c.ID, false)
+		id, err := a.SessionID(ctx, st, c.ID)
 		return func(s belay.SessionID) bool { return s == id }, err
 	}
 	if c.All {

@@ -45,7 +45,7 @@ func (c *WhyCmd) Read(ctx context.Context, a *command.Program, st store.Store) (
 func about(ctx context.Context, a *command.Program, st store.Store, id string) ([]event.Envelope, error) {
 	sessions := map[belay.SessionID]bool{}
 	if id == "" {
-		last, err := a.SessionID(ctx, st, "", true)
+		last, err := a.SessionID(ctx, st, "")
 		if err != nil {
 			return nil, err
 		}

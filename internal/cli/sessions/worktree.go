@@ -73,10 +73,11 @@ type worktreeRemoveCmd struct {
 }
 
 func (c *worktreeRemoveCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	id, err := a.SessionID(ctx, r.Store, c.ID, false)
+	s, err := app.FindSession(ctx, r.Store, c.ID)
 	if err != nil {
 		return 0, err
 	}
+	id := s.ID
 	t, kept, err := removeWorktree(ctx, a, r, id, c.Force)
 	if err != nil {
 		return 0, err

@@ -78,7 +78,7 @@ var document = match.Lazy(`\bdocs/[a-z]+\.md\b`)
 
 func (e *Env) ownedError(o *store.OwnedError) *belay.Error {
 	return belay.Errorf(belay.CodeOwned, "process %d on %s drives it, since %s", o.Owner.PID, o.Owner.Host, Ago(e.Now().Sub(o.Owner.Since))).
-		At(string(o.Session)).WithHint("belay sessions interrupt %s, or wait until it has ended", o.Session)
+		At(string(o.Session)).WithHint("belay run --session %s --queue steer TEXT (or enqueue) gives it more to do; belay sessions interrupt %s ends its turn", o.Session, o.Session)
 }
 
 func nextCommand(c belay.Code) string {

@@ -17,13 +17,13 @@ import (
 
 // CompactCmd is the command "belay compact".
 type CompactCmd struct {
-	ID    string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
+	ID    string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Focus string `placeholder:"TEXT" help:"What the summary is to keep above all."`
 }
 
 // Run implements command.Command.
 func (c *CompactCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	w, _, _, err := openSession(ctx, a, c.ID, c.ID == "", true)
+	w, _, _, err := openSession(ctx, a, c.ID, true)
 	if err != nil {
 		return 0, err
 	}

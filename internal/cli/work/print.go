@@ -55,7 +55,7 @@ func (c *PrintCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	have, id := t.settings.Settings, belay.SessionID("")
 	if c.Resume != "" || c.Continue {
 		if _, err = a.Reading(ctx, func(st store.Store) (int, error) {
-			if id, err = a.SessionID(ctx, st, c.Resume, c.Continue); err != nil {
+			if id, err = a.SessionID(ctx, st, c.Resume); err != nil {
 				return 0, err
 			}
 			s, err := app.StateOf(ctx, st, id)

@@ -49,7 +49,11 @@ type queueView struct {
 
 // loadQueue reads what waits in a session.
 func loadQueue(ctx context.Context, a *command.Program, st store.Store, id string) (*queueView, error) {
-	s, err := app.FindSession(ctx, st, id)
+	sid, err := a.SessionID(ctx, st, id)
+	if err != nil {
+		return nil, err
+	}
+	s, err := app.FindSession(ctx, st, string(sid))
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +102,7 @@ func (r *queueView) refusal(err error) error {
 }
 
 type queueListCmd struct {
-	ID string `arg:"" help:"The session, or the beginning of its id."`
+	ID string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 }
 
 func (c *queueListCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {

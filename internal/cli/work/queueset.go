@@ -14,7 +14,7 @@ import (
 )
 
 type queueSetCmd struct {
-	ID     string `arg:"" help:"The session, or the beginning of its id."`
+	ID     string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Thread string `placeholder:"ID" help:"Of this thread; of the newest."`
 	Mode   string `placeholder:"MODE" help:"What becomes of a turn that comes while another one runs: enqueue, steer, collect, interrupt, rollback, reject."`
 	Cap    string `placeholder:"N" help:"How many may wait, 1 to 100."`

@@ -17,7 +17,7 @@ import (
 type ResumeCmd struct {
 	command.SettingFlags
 	Last bool   `short:"l" help:"The last session of this workspace."`
-	ID   string `arg:"" optional:"" help:"The session, or the beginning of its id."`
+	ID   string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 }
 
 // Run implements command.Command.
@@ -25,7 +25,7 @@ func (c *ResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.ID != "" && c.Last {
 		return 0, belay.Errorf(belay.CodeUsage, "an id names one session, --last another").At("--last").WithHint("leave one of them out")
 	}
-	w, s, p, err := openSession(ctx, a, c.ID, c.Last || c.ID == "", false)
+	w, s, p, err := openSession(ctx, a, c.ID, false)
 	if err != nil {
 		return 0, err
 	}
@@ -47,15 +47,16 @@ func (c *ResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return w.see(ctx)
 }
 
-// openSession finds a session that isn't driven (with driven, also one that is)
+// openSession finds a session that isn't driven (with driven, also one that is), the
+// last of this workspace where none is named,
 // and wires this process for it.
-func openSession(ctx context.Context, a *command.Program, id string, last, driven bool) (*turnRun, *app.SessionState, *app.Place, error) {
+func openSession(ctx context.Context, a *command.Program, id string, driven bool) (*turnRun, *app.SessionState, *app.Place, error) {
 	w, err := newWork(ctx, a, false)
 	if err != nil {
 		return nil, nil, nil, err
 	}
 	var p *app.Place
-	s, err := w.find(ctx, id, last, driven)
+	s, err := w.find(ctx, id, driven)
 	if err == nil {
 		p, err = a.Enter(ctx, s.Workspace)
 	}
@@ -66,8 +67,8 @@ func openSession(ctx context.Context, a *command.Program, id string, last, drive
 	return w, s, p, nil
 }
 
-func (w *turnRun) find(ctx context.Context, id string, last, driven bool) (*app.SessionState, error) {
-	sid, err := w.a.SessionID(ctx, w.Store, id, last)
+func (w *turnRun) find(ctx context.Context, id string, driven bool) (*app.SessionState, error) {
+	sid, err := w.a.SessionID(ctx, w.Store, id)
 	if err != nil {
 		return nil, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // RollbackCmd is the command "belay rollback".
 type RollbackCmd struct {
-	ID     string `arg:"" optional:"" help:"The session, or the beginning of its id; the last one of this workspace."`
+	ID     string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Turn   string `required:"" placeholder:"N|TURN" help:"The last turn that stays: its number or its id; 0: none does."`
 	DryRun bool   `help:"Say what would happen; change nothing."`
 	Force  bool   `help:"Also restore files that were changed by others since."`
@@ -23,7 +23,7 @@ type RollbackCmd struct {
 // UndoCmd is the command "belay undo".
 type UndoCmd struct {
 	Turns   int    `arg:"" optional:"" default:"1" help:"How many of the last turns."`
-	Session string `placeholder:"ID" help:"The session, or the beginning of its id; the last one of this workspace."`
+	Session string `placeholder:"ID" help:"The session; the last one of this workspace."`
 	DryRun  bool   `help:"Say what would happen; change nothing."`
 	Force   bool   `help:"Also restore files that were changed by others since."`
 	Reason  string `short:"m" placeholder:"TEXT" help:"Why."`
@@ -58,7 +58,7 @@ func (c *UndoCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 // rollBack finishes a rollback that was begun, makes a plan, shows it and carries it
 // out, unless that isn't wanted or not allowed.
 func rollBack(ctx context.Context, a *command.Program, id string, dry, force bool, plan func(*turnRun) (*sessions.Rollback, error)) (int, error) {
-	w, _, _, err := openSession(ctx, a, id, id == "", false)
+	w, _, _, err := openSession(ctx, a, id, false)
 	if err != nil {
 		return 0, err
 	}

@@ -116,7 +116,7 @@ func (c *RunCmd) again(ctx context.Context, a *command.Program) (int, error) {
 		return 0, err
 	}
 	mode := own.Mode // empty: its session mustn't be busy
-	w, s, p, err := openSession(ctx, a, c.Session, c.Continue, c.NewThread || mode != "")
+	w, s, p, err := openSession(ctx, a, c.Session, c.NewThread || mode != "")
 	if err != nil {
 		return 0, err
 	}

@@ -1,0 +1,60 @@
+package permission
+
+import (
+	"context"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/view"
+)
+
+// ActionsCmd is the command "belay actions".
+type ActionsCmd struct{}
+
+// Order implements command.Orderer.
+func (*ActionsCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	return listActions(ctx, a, r)
+}
+
+// listActions prints the questions that wait for a person, the oldest first.
+func listActions(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	all, err := r.Actions(ctx, "")
+	if err != nil {
+		return 0, err
+	}
+	return term.PrintRows(&a.Env, all, "nothing waits", "ACTION\tKIND\tSESSION\tASKED\tWHAT", func(o app.Action) []any {
+		what := o.Shown
+		if what == "" {
+			what = o.Prompt
+		}
+		return []any{view.Tail(string(o.ID)), o.Kind, view.Tail(string(o.Session)), term.Ago(a.Now().Sub(o.Asked)) + " ago", term.Short(term.Line(what), 80)}
+	})
+}
+
+// findAction returns a question by its id, or one that waits by a beginning of its id or
+// its last digits.
+func findAction(ctx context.Context, r *app.Runtime, id string) (belay.ActionID, belay.StreamID, error) {
+	all, err := r.Actions(ctx, "")
+	if err != nil {
+		return "", "", err
+	}
+	var found []app.Action
+	for _, o := range all {
+		if view.Named(string(o.ID), id) {
+			found = append(found, o)
+		}
+	}
+	switch {
+	case len(found) == 1:
+		return found[0].ID, found[0].Thread.Stream(), nil
+	case len(found) > 1:
+		return "", "", belay.Errorf(belay.CodeUsage, "%d questions that wait have an id that begins or ends so", len(found)).At(id).WithHint("belay actions lists them")
+	}
+	at, err := view.ActionByID(ctx, r.Store, id)
+	if err == nil && string(at.ID) != id || belay.CodeOf(err) == belay.CodeNotFound {
+		err = belay.Errorf(belay.CodeUnknownAction, "nothing in this store waits under this id").At(id).WithHint("belay actions lists what waits")
+	}
+	return at.ID, at.Stream, err
+}
