@@ -46,6 +46,10 @@ var DefaultLimits = Limits{Steps: 200, Time: Duration(time.Hour), Calls: 1000}
 // DefaultAskTimeout is how long a question waits by default.
 const DefaultAskTimeout = Duration(24 * time.Hour)
 
+// DefaultToolBudget is how many KiB the definitions of tools may have together that are else
+// offered by their names.
+const DefaultToolBudget = 8
+
 // DefaultRelevance is how well a chunk of a long text fits a task by default, of at
 // most 1, that is shown with it.
 const DefaultRelevance = 0.3
@@ -68,6 +72,7 @@ type Settings struct {
 	Snapshot     string  `json:"snapshot,omitempty"`     // git: a hidden commit of the workspace before and after each turn
 	Instructions string  `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read
 	Boundary     string  `json:"boundary,omitempty"`     // name of the programs' boundary; empty: the mode's
+	ToolBudget   int     `json:"toolBudget,omitempty"`   // KiB of definitions of tools that come from outside; 0: DefaultToolBudget
 	Relevance    float64 `json:"relevance,omitempty"`    // least of a chunk of a long text that is shown, up to 1; 0: DefaultRelevance
 	Effort       string  `json:"effort,omitempty"`       // reasoning effort: low, medium, high; empty is the provider's default
 

@@ -65,6 +65,7 @@ type ModelCall struct {
 	Name       string          `json:"name"`
 	Args       json.RawMessage `json:"args,omitempty"`    // canonical JSON; absent when ArgsRef is set
 	ArgsRef    *belay.Ref      `json:"argsRef,omitempty"` // long arguments
+	Via        string          `json:"via,omitempty"`     // the tool by which the model called it, when it is offered by its name alone
 	ArgsHash   belay.Digest    `json:"argsHash"`
 	Path       string          `json:"path,omitempty"`    // the file the call names, by its tool's spec
 	Paths      []string        `json:"paths,omitempty"`   // the files, for a tool that names several at once

@@ -14,17 +14,35 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// fixedPrompt is how many bytes every request of the standard tool set carries
-// before the conversation begins; onDemand how many more a tool has that is offered
-// where there is something to read, and webPrompt and agentsPrompt what the tools of the
-// web and of agents add.
-const (
-	fixedPrompt = 8 << 10
-	onDemand    = 512
-	webPrompt   = 1 << 10
+// prompts is how many bytes each part of the fixed prompt may have: what every request
+// of the standard tool set carries before the conversation begins.
+var prompts = map[string]int{
+	"coding":          8 << 10, // with the instructions
+	"web":             1 << 10,
+	"agents":          2560,
+	"search":          1 << 10, // finding and calling tools that are offered by their names
+	tool.ReadName:     512,
+	"skill":           512,
+	"offered by name": 0, // their definitions aren't sent
+}
 
-	agentsPrompt = 2560
-)
+// promptOf is the part of the fixed prompt that a tool belongs to.
+func promptOf(s belay.ToolSpec) string {
+	groups := tool.GroupsOf(s)
+	switch {
+	case s.Load != "":
+		return "offered by name"
+	case s.Name == tool.ReadName || s.Name == "skill":
+		return s.Name
+	case s.Name == tool.SearchName || s.Name == tool.CallName:
+		return "search"
+	case slices.Contains(groups, "web"):
+		return "web"
+	case slices.Contains(groups, "agents"):
+		return "agents"
+	}
+	return "coding"
+}
 
 // What every request carries stays small: the instructions, and of each tool
 // its name, its text and its schema as a model is sent them.
@@ -41,13 +59,12 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	web, agents := 0, 0
-	total := len(host.SystemPrompt(belay.CompletionRequired))
+	sent := map[string]int{"coding": len(host.SystemPrompt(belay.CompletionRequired))}
 	talks := len(host.SystemPrompt(belay.CompletionConversational))
-	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", total)
+	rows := fmt.Sprintf("%-18s %5d bytes\n", "the instructions", sent["coding"])
 	for _, s := range set.Specs() {
-		var sent strings.Builder
-		enc := json.NewEncoder(&sent)
+		var def strings.Builder
+		enc := json.NewEncoder(&def)
 		enc.SetEscapeHTML(false)
 		err := enc.Encode(struct {
 			Name  string          `json:"name"`
@@ -57,36 +74,25 @@ func TestTheFixedPromptIsUnderEightKilobytes(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if slices.Contains(s.Capabilities, tool.CapReading) {
-			if sent.Len() > onDemand {
-				t.Errorf("%s has %d bytes; %d are allowed", s.Name, sent.Len(), onDemand)
-			}
-			continue
-		}
-		switch groups := tool.GroupsOf(s); {
-		case slices.Contains(groups, "web"):
-			web += sent.Len()
-		case slices.Contains(groups, "agents"):
-			agents += sent.Len()
-		default:
-			total += sent.Len()
+		part := promptOf(s)
+		if s.Load == "" {
+			sent[part] += def.Len()
 		}
 		if s.Handled == tool.HandledComplete {
-			talks -= sent.Len()
+			talks -= def.Len()
 		}
-		rows += fmt.Sprintf("%-18s %5d bytes\n", s.Name, sent.Len())
+		rows += fmt.Sprintf("%-18s %5d bytes, %s\n", s.Name, def.Len(), part)
 	}
 	if talks > len(host.SystemPrompt(belay.CompletionRequired)) {
 		t.Errorf("a conversation's instructions are %d bytes more than the tool that it hasn't", talks)
 	}
-	if total > fixedPrompt {
-		t.Errorf("%d bytes are sent with every request; %d are allowed\n%s", total, fixedPrompt, rows)
+	for part, n := range sent {
+		if most, known := prompts[part]; !known || n > most {
+			t.Errorf("%s: %d bytes are sent with every request; %d are allowed\n%s", part, n, most, rows)
+		}
 	}
-	if web == 0 || web > webPrompt {
-		t.Errorf("the tools of the web are %d bytes of every request; %d are allowed\n%s", web, webPrompt, rows)
+	if sent["coding"] < 4<<10 || sent["web"] == 0 || sent["search"] == 0 || sent["agents"] == 0 || sent[tool.ReadName] == 0 {
+		t.Errorf("tools are missing in %v", sent)
 	}
-	if agents == 0 || agents > agentsPrompt {
-		t.Errorf("the tools of agents are %d bytes of every request; %d are allowed\n%s", agents, agentsPrompt, rows)
-	}
-	t.Logf("%d of %d bytes, and %d of the web\n%s", total, fixedPrompt, web, rows)
+	t.Logf("%v of %v\n%s", sent, prompts, rows)
 }

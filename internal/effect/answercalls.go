@@ -18,7 +18,13 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 	// Secrets go first: what is cut, quoted or escaped afterwards holds none.
 	c.Name = a.v.e.c.Secrets.String(strings.ToValidUTF8(c.Name, "\uFFFD"))
 	c.Args = string(a.v.e.c.Secrets.Args([]byte(strings.ToValidUTF8(c.Args, "\uFFFD")), a.v.e.c.ArgsKey))
-	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128)}
+	via := ""
+	if _, offered := a.rules.Tool(c.Name); offered && c.Name == tool.CallName {
+		if name, args, ok := tool.Unwrapped(c.Args); ok {
+			via, c.Name, c.Args = c.Name, name, args
+		}
+	}
+	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128), Via: via}
 	args, hash, problem := a.v.tools(a.eff.IDs.Turn, a.rules).Check(c.Name, c.Args)
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)

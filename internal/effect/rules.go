@@ -114,6 +114,9 @@ func (c *rulesCache) get(of belay.Digest, read func() ([]byte, error)) (*sharedR
 // definitions are tools as models are told of them.
 func definitions(tools []belay.ToolSpec) (defs []model.ToolDef) {
 	for _, s := range tools {
+		if s.Load == tool.LoadSearch {
+			continue
+		}
 		defs = append(defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
 	}
 	return defs

@@ -134,7 +134,7 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 	s.ctx = ctx
 	box, err := v.box(s.run, eff, rules.Workspace, s)
 	return tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Sink: s}, err
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the

@@ -44,7 +44,16 @@ type Call struct {
 	// Reading is what the thread's conversation has in part only. Only tools with
 	// CapReading get it.
 	Reading Reading
+	// Catalog are the tools that the turn offers by their names.
+	Catalog Finder
 	Sink    Sink
+}
+
+// Finder finds tools that a turn offers by their names.
+type Finder interface {
+	// Find returns the tools that fit a query best, the best first: a tool of that very
+	// name, or those with the words of it. None: nothing does.
+	Find(query string) []Spec
 }
 
 // Progress is how far a call is.

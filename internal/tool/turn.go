@@ -38,9 +38,11 @@ type askArgs struct {
 }
 
 // TurnTools lists the tools by which an agent steers its own turn: ending it, asking
-// a person, keeping a plan, which is a fact and so outlives a crash, and reading what it
-// was shown in part.
-func TurnTools() []Tool { return []Tool{completeTool(), askTool(), TodoTool(), readTool()} }
+// a person, keeping a plan, which is a fact and so outlives a crash, reading what it
+// was shown in part, and finding tools that it knows by their names.
+func TurnTools() []Tool {
+	return []Tool{completeTool(), askTool(), TodoTool(), readTool(), searchTool(), callTool()}
+}
 
 // completeTool ends a turn well.
 func completeTool() Tool {

@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	_ "embed"
 	"errors"
@@ -45,7 +46,7 @@ func offered(p *app.Place, s belay.Settings) []belay.ToolSpec {
 	if s.Completion == belay.CompletionConversational && s.Provider != config.Direct {
 		tools = slices.DeleteFunc(tools, func(t belay.ToolSpec) bool { return t.Handled == tool.HandledComplete })
 	}
-	return tools
+	return tool.Catalog(tools, p.Tools.Specs(), cmp.Or(s.ToolBudget, belay.DefaultToolBudget)<<10)
 }
 
 // Open opens the store; make reports whether it may be made. One that need not be made

@@ -71,6 +71,7 @@ type file struct {
 	Capabilities []string `yaml:"capabilities"`
 	Untrusted    bool     `yaml:"untrusted"`
 	Group        string   `yaml:"group"`
+	Load         string   `yaml:"load"`
 	Dash         []string `yaml:"dash"`
 	Recover      *struct {
 		Argv []any `yaml:"argv"`
@@ -153,10 +154,15 @@ func (r *reader) identity(c *Command) error {
 		return r.Fail([]any{"description"}, "%s has no description: a model chooses by it", f.Name).WithHint("description: say what it does and when to use it")
 	case len(doc) > maxDescription:
 		return r.Fail([]any{"description"}, "the description has %d bytes; %d are the most", len(doc), maxDescription).WithHint("it is part of every request: shorten it")
+	case !slices.Contains([]string{"", "always", tool.LoadAuto, tool.LoadSearch}, f.Load):
+		return r.Fail([]any{"load"}, "%q is no way to load a tool", f.Load).WithHint("load: always, auto or search")
 	case f.Group != "" && !simpleName.Match(f.Group):
 		return r.Fail([]any{"group"}, "%q is not a name for a group", f.Group).WithHint("use a to z, digits, _ and -")
 	}
-	c.Spec.Name, c.Spec.Doc, c.Spec.Group = f.Name, doc, f.Group
+	c.Spec.Name, c.Spec.Doc, c.Spec.Group, c.Spec.Load = f.Name, doc, f.Group, f.Load
+	if f.Load == "always" {
+		c.Spec.Load = ""
+	}
 	if c.Spec.Group == "" {
 		c.Spec.Group = tool.CommandsGroup
 	}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // Conversation is a thread's conversation as a model sees it, folded from the facts up
@@ -302,7 +304,11 @@ func (v *Conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 				return err
 			}
 		}
-		m.Parts = append(m.Parts, belay.Part{Call: &belay.ToolCall{ID: c.ID, Name: c.Name, Args: args}})
+		name := c.Name
+		if c.Via != "" { // as the model said it
+			name, args = c.Via, tool.Wrapped(c.Name, args)
+		}
+		m.Parts = append(m.Parts, belay.Part{Call: &belay.ToolCall{ID: c.ID, Name: name, Args: args}})
 	}
 	if err := echoes(ctx, st, p.Echo, &m); err != nil {
 		return err
@@ -323,6 +329,9 @@ func (v *Conversation) result(r belay.ToolResult, all *belay.Ref) {
 	if note := v.changed[r.ID]; note != "" {
 		r.Text = note + "\n" + r.Text
 		delete(v.changed, r.ID)
+	}
+	if i := slices.IndexFunc(v.calls, func(c event.ModelCall) bool { return c.ID == r.ID && c.Via != "" }); i >= 0 {
+		r.Name = v.calls[i].Via
 	}
 	v.got[r.ID] = belay.Part{Result: &r, Whole: all}
 	if len(v.got) < len(v.calls) {

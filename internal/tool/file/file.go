@@ -61,7 +61,7 @@ const (
 
 // Tools lists the tools of this package.
 func Tools() []tool.Tool {
-	return []tool.Tool{Read(), Write(), Edit(), Patch(), List()}
+	return []tool.Tool{Read(), Write(), Edit(), Patch(), List(), NotebookEdit()}
 }
 
 // reading and writing are what the specs have in common.

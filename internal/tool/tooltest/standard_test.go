@@ -32,6 +32,9 @@ func TestStandardToolsKeepTheLaws(t *testing.T) {
 		"complete_task": `{"summary":"done","output":{"a":1}}`,
 		"ask_user":      `{"question":"which?"}`,
 		"context_read":  `{"source":"0123456789ab","lines":"1-9"}`,
+		"tool_search":   `{"query":"issues"}`,
+		"tool_call":     `{"name":"notebook_edit","args":{}}`,
+		"notebook_edit": `{"path":"a.txt","cell":1,"source":"x"}`,
 		"todo":          `{"items":[{"text":"one"}]}`,
 
 		"artifact_publish": `{"path":"a.txt"}`,
