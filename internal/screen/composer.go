@@ -25,7 +25,6 @@ type Composer struct {
 	typing  bool   // the last change was typed text: the next one is undone with it
 	killed  []cell // what ctrl+y puts back
 	width   int    // for which Lines was called last
-	images  int    // that were ever attached: their numbers don't change
 	history history
 	list    list
 }
@@ -40,10 +39,9 @@ type draft struct {
 type cell struct {
 	text  string // for a chip: what it stands for
 	label string // of a chip
-	image string // the path of a chip's image
 }
 
-// Text returns the message: pastes are whole, an image is its label.
+// Text returns the message, with pastes as they are.
 func (c *Composer) Text() string {
 	var b strings.Builder
 	for _, one := range c.cells {
@@ -54,17 +52,6 @@ func (c *Composer) Text() string {
 
 // Empty reports whether nothing is composed.
 func (c *Composer) Empty() bool { return len(c.cells) == 0 }
-
-// Images returns the paths of the images in the message, in order.
-func (c *Composer) Images() []string {
-	var paths []string
-	for _, one := range c.cells {
-		if one.image != "" {
-			paths = append(paths, one.image)
-		}
-	}
-	return paths
-}
 
 // Draft is what a composer has, to be put back later: its text, chips and cursor.
 type Draft struct{ draft draft }
@@ -107,13 +94,6 @@ func (c *Composer) Paste(text string) {
 	default:
 		c.Insert(text)
 	}
-}
-
-// Attach adds the image at a path, as "[image 1]".
-func (c *Composer) Attach(path string) {
-	c.images++
-	label := fmt.Sprintf("[image %d]", c.images)
-	c.chip(cell{text: label, label: label, image: path})
 }
 
 func (c *Composer) chip(one cell) {

@@ -97,7 +97,8 @@ func (w *wrapper) endWord() {
 	if w.lineWidth == 0 {
 		gap = 0
 	}
-	if w.width > 0 && w.lineWidth+gap+w.wordWidth > w.width && w.wordWidth <= w.width && w.lineWidth > 0 {
+	full := w.width > 0 && w.lineWidth > 0 && w.lineWidth+gap+w.wordWidth > w.width
+	if full && (w.wordWidth <= w.width || w.lineWidth+gap >= w.width) { // a longer word begins here if it can
 		w.breakLine()
 		gap = 0
 	}
