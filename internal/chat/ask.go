@@ -54,14 +54,13 @@ func (c *Chat) found(p block.Preview, budget *event.BudgetAsked, of int) {
 	}
 	c.ask = &question{Preview: p, budget: budget, of: of, drawn: c.Now()}
 	c.finished()
+	c.conv.fold.Show(p)
 	l, _ := c.drawn()
 	_, height := c.Terminal.Size()
 	lines := p.Lines(l.Options)
-	if p.Kind != "permission" && len(lines) < height/4 {
-		c.ask.text = lines // it is printed with the answer
-		return
+	if c.ask.printed = p.Kind == "permission" || len(lines) >= height/4; c.ask.printed { // else it is printed with the answer
+		c.print(lines...)
 	}
-	c.print(lines...)
 }
 
 // answers takes a key for the question on the screen; false: it isn't one of its keys.

@@ -127,13 +127,13 @@ func (c *Chat) show() {
 	var r screen.Region
 	add := func(lines ...string) { r.Lines = append(r.Lines, lines...) }
 	for _, b := range c.conv.fold.Live() {
-		if b.Kind == block.KindInput || b.Kind == block.KindQuestion || b.Kind == block.KindCall && b.Call.State == block.Asking {
+		shown := c.ask != nil && !c.ask.printed && b.Asked != nil && b.Asked.ID == c.ask.ID
+		if b.Kind == block.KindInput || b.Kind == block.KindQuestion && !shown || b.Kind == block.KindCall && b.Call.State == block.Asking {
 			continue // they are drawn below, or have been printed
 		}
 		add(block.Render(b, l.Options)...)
 	}
 	if c.ask != nil {
-		add(c.ask.text...)
 		add(c.ask.lines(l, width)...)
 	} else if c.conv.turn != "" {
 		add(c.activity(l, width))

@@ -13,15 +13,14 @@ import (
 // for what was there before.
 const unnoticed = 400 * time.Millisecond
 
-// question is the one on the screen: it has been printed whole, or its text is drawn
-// with its choices.
+// question is the one on the screen.
 type question struct {
 	block.Preview
-	text   []string           // that is drawn; nil: it has been printed
-	budget *event.BudgetAsked // of a question about a budget: what a yes raises it by
-	of     int                // how many wait
-	drawn  time.Time
-	direct bool // Tab was pressed: the next key is for it, whatever is composed
+	printed bool               // else its text is drawn with its choices
+	budget  *event.BudgetAsked // of a question about a budget: what a yes raises it by
+	of      int                // how many wait
+	drawn   time.Time
+	direct  bool // Tab was pressed: the next key is for it, whatever is composed
 }
 
 // choice is a key that a question takes, and what it does.

@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -42,7 +43,7 @@ func commands() []command {
 		{"cost", "", "what this session used and cost", aboutThis("sessions", "show")},
 		{"budget", "[AMOUNT]", "what this session may spend, such as +5usd", (*Chat).budget},
 		{"tools", "", "list the tools", shown("tool", "list")},
-		{"actions", "", "list the questions that wait", shown("actions")},
+		{"actions", "", "list the questions that wait", func(c *Chat, _ string) { c.listActions() }},
 		{"grants", "", "list what was allowed beyond single calls", aboutThis("grants", "list")},
 		{"queue", "", "list the messages that wait", aboutThis("queue", "list")},
 		{"out", "[N]", "show the whole output of a command", (*Chat).out},
@@ -283,6 +284,29 @@ func (c *Chat) out(n string) {
 		number, _ = strconv.Atoi(n) // 0 has no output
 	}
 	c.output(number)
+}
+
+// listActions lists the questions that wait, of all sessions.
+func (c *Chat) listActions() {
+	c.jobs.start(func(ctx context.Context) func() {
+		var all struct {
+			Actions []struct {
+				Session belay.SessionID `json:"sessionId"`
+				Shown   string          `json:"shown"`
+				Prompt  string          `json:"prompt"`
+			} `json:"actions"`
+		}
+		err := c.Runtime.Read(ctx, "listActions", Query{}, &all)
+		return func() {
+			c.failed(err)
+			for _, a := range all.Actions {
+				c.print(block.Line("  " + Tail(a.Session) + "  " + cmp.Or(a.Shown, a.Prompt)))
+			}
+			if err == nil && len(all.Actions) == 0 {
+				c.note = "nothing waits"
+			}
+		}
+	})
 }
 
 // diff shows what calls of this session changed in files.
