@@ -15,7 +15,6 @@ type conversation struct {
 	fold    block.Fold
 	session belay.SessionID
 	thread  belay.ThreadID // the session's newest
-	cursor  string
 
 	workspace string
 	title     string
