@@ -28,7 +28,6 @@ type Options struct {
 	Changes   map[string]any           // of the settings of a session that is continued
 	First     string                   // a message that is sent at once
 	Notes     []string                 // lines that are printed first
-	Notify    string                   // how the person is told that it waits or has ended: auto, bell, off
 	Explain   func(error) *belay.Error // an error as it may be shown
 	Now       func() time.Time
 }

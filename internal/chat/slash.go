@@ -354,12 +354,7 @@ func (c *Chat) copies() {
 // tell tells the person that the session waits or has ended, if they look elsewhere. at
 // is when that happened: what was there before the conversation began isn't told.
 func (c *Chat) tell(at time.Time, what string) {
-	if c.Notify == "off" || at.Before(c.began) || !c.away && c.Notify != "bell" {
-		return
-	}
-	title := block.Short(c.conv.title, 60)
-	c.Terminal.Send(screen.Bell)
-	if c.Notify == "auto" || c.Notify == "" {
-		c.Terminal.Send(screen.Notification("belay: " + title + " " + what))
+	if c.away && !at.Before(c.began) {
+		c.Terminal.Send(screen.Bell + screen.Notification("belay: "+block.Short(c.conv.title, 60)+" "+what))
 	}
 }

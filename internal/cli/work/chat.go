@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"os"
 	"strings"
@@ -49,7 +50,7 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.Server == "" {
 		err = c.here(ctx, a, &o)
 	} else {
-		o.Runtime, err = a.RemoteChat(c.Server)
+		err = c.there(a, &o)
 	}
 	if errors.Is(err, term.ErrInterrupted) {
 		return belay.ExitCancelled, nil
@@ -93,6 +94,21 @@ func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options)
 		o.Changes["provider"] = b.settings.Provider
 	}
 	o.Runtime, err = a.LocalChat(ctx, b.workspace)
+	return err
+}
+
+// there opens the runtime of a server; what isn't said here is as the server has it.
+func (c *ChatCmd) there(a *command.Program, o *chat.Options) (err error) {
+	if o.Workspace, err = a.WorkspaceDir(); err != nil {
+		return err
+	}
+	if o.Changes, err = settingsOf(c.Given()); err != nil {
+		return err
+	}
+	if o.Settings = maps.Clone(o.Changes); o.Settings["completion"] == nil {
+		o.Settings["completion"] = belay.CompletionConversational
+	}
+	o.Runtime, err = a.RemoteChat(c.Server)
 	return err
 }
 
