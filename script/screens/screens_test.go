@@ -115,8 +115,6 @@ var (
 // steady is a screen without what differs from run to run: times, and the gaps that
 // they make wider.
 func steady(screen string) string {
-	screen, _, _ = strings.Cut(screen, "Pane is dead")
-	screen = strings.TrimRight(screen, "\n") + "\n"
 	lines := strings.Split(screen, "\n")
 	for i, l := range lines {
 		l = spinner.ReplaceAllString(l, "⠹")
@@ -195,8 +193,8 @@ func questions(t *testing.T, name string, size size, env []string, args ...strin
 		t.Errorf("NO_COLOR, and yet:\n%q", colours)
 	}
 	s.Press("C-d")
+	s.Waits("resume: belay -r")
 	s.Ended()
-	s.keep("left", "resume:")
 	s.compare()
 }
 
