@@ -1,6 +1,7 @@
 package server
 
 import (
+	"bytes"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -141,14 +142,16 @@ func (s *Server) reads(n int) http.HandlerFunc {
 
 // writeJSON answers with a value.
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	body, err := json.Marshal(v)
-	if err != nil {
+	var body bytes.Buffer
+	enc := json.NewEncoder(&body)
+	enc.SetEscapeHTML(false) // people read commands in it
+	if err := enc.Encode(v); err != nil {
 		panic("server: " + err.Error()) // answers are plain data
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Header().Set("Content-Length", strconv.Itoa(len(body)+1))
+	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	w.Write(append(body, '\n')) //nolint:errcheck // the client is gone; there is nobody to tell
+	w.Write(body.Bytes()) //nolint:errcheck // the client is gone; there is nobody to tell
 }
 
 // read answers a row of the table of reads.

@@ -3,6 +3,7 @@ package command
 import (
 	"context"
 	"errors"
+	"os/user"
 	"strconv"
 	"strings"
 	"sync"
@@ -99,7 +100,11 @@ func (a *Program) Principal() string {
 			return "user:" + v
 		}
 	}
-	return "user:" + strconv.Itoa(syscall.Getuid())
+	uid := strconv.Itoa(syscall.Getuid())
+	if u, err := user.LookupId(uid); err == nil && len(u.Username) <= 64 && belay.CheckID("user", u.Username) == nil {
+		return "user:" + u.Username
+	}
+	return "user:" + uid
 }
 
 // Order is a command of the person at this terminal.

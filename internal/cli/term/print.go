@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Say prints what a command did: as JSON, or as a line.
@@ -88,5 +89,5 @@ func (e *Env) PrintJSON(v any) {
 	if err != nil {
 		panic("cli/term: " + err.Error()) // everything printed is plain data
 	}
-	e.Out.Write(append(safeJSON(b), '\n')) //nolint:errcheck // nobody is left to tell
+	e.Out.Write(append(safeJSON([]byte(story.PlainJSON(string(b)))), '\n')) //nolint:errcheck // nobody is left to tell
 }

@@ -24,11 +24,11 @@ func CleanLines(s string) string { return clean(s, "\n\t") }
 
 // Call is a call as whoever allows it must see it: the tool and its arguments, on
 // one line, exactly, and whole however long they are.
-func Call(tool string, args []byte) string { return Exactly(tool + " " + plainJSON(string(args))) }
+func Call(tool string, args []byte) string { return Exactly(tool + " " + PlainJSON(string(args))) }
 
-// plainJSON is JSON with &, < and > as themselves: the encoder escapes them for pages,
+// PlainJSON is JSON with &, < and > as themselves: the encoder escapes them for pages,
 // and stored arguments may have them so.
-func plainJSON(s string) string {
+func PlainJSON(s string) string {
 	var b strings.Builder
 	for {
 		i := strings.IndexByte(s, '\\')
