@@ -120,7 +120,9 @@ func goodServer(how string) *sdk.Server {
 			return nil, nil, fmt.Errorf("it went wrong")
 		})
 	sdk.AddTool(s, &sdk.Tool{Name: "die", Description: "End in the middle of a call."},
-		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
+		func(context.Context, *sdk.CallToolRequest, struct {
+			N int `json:"n,omitempty"`
+		}) (*sdk.CallToolResult, any, error) {
 			fmt.Fprintln(os.Stderr, "server: it is all over")
 			os.Exit(3)
 			return nil, nil, nil

@@ -91,7 +91,7 @@ func (sub *subject) of(r *Request) {
 	default:
 		sub.does = []string{"changes"}
 	}
-	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none"
+	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none" && !r.shutIn()
 	sub.guards = guarded(sub.paths, tainted(r.Taint))
 	sub.keys = keysIn(sub.paths)
 	sub.secret = has(t.Capabilities, capSecrets) || sub.keys != ""
@@ -138,6 +138,13 @@ func elsewhere(workspace string, c *Command) (out []access) {
 		out = append(out, access{path: "", write: false})
 	}
 	return out
+}
+
+// shutIn reports whether the tool's own boundary keeps its programs from the network,
+// on this machine.
+func (r *Request) shutIn() bool {
+	b := r.Tool.Bounds
+	return b != nil && r.Confine && b.Network == "" && slices.Contains([]string{"", belay.BoundaryWorkspace, belay.BoundaryReadOnly}, b.Boundary) && belay.Level(r.Level).AtLeast(belay.L2)
 }
 
 // Capabilities that say what a tool can do with data.
