@@ -5,7 +5,9 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -154,7 +156,13 @@ func TestAKilledConversationAsksAgain(t *testing.T) {
 	script := "steps:\n  - calls:\n      - {tool: write, args: {path: a.txt, content: x}}\n  - {text: Written.}\n"
 	p := inTmux(t, talking(t, dir, script, "write the file"))
 	p.see(`y once`)
-	p.tmux("kill-server")
+	pid, err := strconv.Atoi(strings.TrimSpace(p.tmux("display-message", "-p", "#{pane_pid}")))
+	if err == nil {
+		err = syscall.Kill(pid, syscall.SIGKILL)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	p = inTmux(t, talking(t, dir, script, "-c"))
 	p.see(`› write the file`)
 	p.see(`y once`)

@@ -33,10 +33,10 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	in, isFile := a.In.(*os.File)
 	out, isFileToo := a.Out.(*os.File)
 	if !isFile || !isFileToo || !a.IsTerminal(in) || !a.IsTerminal(out) {
-		return 0, belay.Errorf(belay.CodeUsage, "a conversation needs a terminal").WithHint("belay run TEXT")
+		return 0, belay.Errorf(belay.CodeUsage, "a conversation needs a terminal").WithHint("belay -p TEXT")
 	}
 	if a.Getenv("TERM") == "dumb" {
-		return 0, belay.Errorf(belay.CodeUsage, "the terminal can't move its cursor").At("TERM=dumb").WithHint("belay run TEXT")
+		return 0, belay.Errorf(belay.CodeUsage, "the terminal can't move its cursor").At("TERM=dumb").WithHint("belay -p TEXT")
 	}
 	if c.Continue && c.Resume != nil {
 		return 0, belay.Errorf(belay.CodeUsage, "--resume names one session, --continue another").At("--continue").WithHint("leave one of them out")
