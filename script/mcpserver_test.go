@@ -72,6 +72,12 @@ func goodServer(how string) *sdk.Server {
 		func(_ context.Context, _ *sdk.CallToolRequest, in textArgs) (*sdk.CallToolResult, any, error) {
 			return text("you said: %s", in.Text)
 		})
+	for i := range map[string]int{"many": 100}[how] {
+		sdk.AddTool(s, &sdk.Tool{Name: fmt.Sprint("lookup", i), Description: fmt.Sprintf("Look something up in collection %d, which has a long and tiring description that says little.", i)},
+			func(_ context.Context, _ *sdk.CallToolRequest, in textArgs) (*sdk.CallToolResult, any, error) {
+				return text("collection %d has %s", i, in.Text)
+			})
+	}
 	calls := 0
 	sdk.AddTool(s, &sdk.Tool{Name: "count.calls", Description: "Count the calls of this process."},
 		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {

@@ -117,6 +117,7 @@ func (d *Definition) Spec(s *manifest.Server) tool.Spec {
 	spec := tool.Spec{
 		Name: ToolName(s.Name, d.Name), Doc: d.doc(s.Name), Input: d.Input, Output: d.Output, Effect: belay.AtMostOnce, Destructive: true,
 		Untrusted: true, Server: s.Name, Definition: d.Digest(), Timeout: belay.Duration(timeoutOf(s) + startTime),
+		Load: map[string]string{"": tool.LoadAuto, "auto": tool.LoadAuto, "search": tool.LoadSearch}[s.Load],
 	}
 	if s.Remote() {
 		spec.Capabilities = []string{tool.CapNetwork}
