@@ -195,7 +195,7 @@ func (d *decision) waitsToShorten() bool {
 		d.wakeAt(d.RetryAt)
 		return true
 	}
-	return d.Purse.asked() != nil
+	return d.Purse.waits()
 }
 
 // tryToShorten begins a compaction, unless too many failed. fits means that the next
@@ -252,7 +252,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	if how == belay.CompactHybrid || how == belay.CompactSummarise {
 		r, left := d.summary(&c, by, all)
 		switch {
-		case !left && d.Purse.asked() != nil: // the session hasn't answered
+		case !left && d.Purse.waits():
 			return
 		case !left:
 			c.Strategy = string(belay.CompactTruncate)
