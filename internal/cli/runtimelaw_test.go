@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -22,6 +23,7 @@ import (
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/chat/remote"
 	"github.com/belay-run/belay/internal/cli/command"
@@ -119,8 +121,8 @@ func remoteSide(t *testing.T, script string, h *http.Client) side {
 	return side{remote.New(at.URL, c, a.Build.Reads, func() error { return nil }), a.Dir}
 }
 
-// cuts is how often a stream is cut. It then comes through, so that text flows.
-const cuts = 10
+// cuts is how often streams are cut.
+const cuts = 50
 
 // cutter breaks streams off after a few bytes, so many times.
 type cutter struct {
@@ -132,7 +134,7 @@ type cutter struct {
 func (c *cutter) RoundTrip(r *http.Request) (*http.Response, error) {
 	resp, err := http.DefaultTransport.RoundTrip(r)
 	if err == nil && strings.HasSuffix(r.URL.Path, "/stream") && c.left.Add(-1) >= 0 {
-		resp.Body = &short{resp.Body, 200 + c.rand.IntN(2000)}
+		resp.Body = &short{resp.Body, 1500 + c.rand.IntN(3000)}
 	}
 	return resp, err
 }
@@ -158,6 +160,29 @@ type heard struct {
 	Answers []string
 	Refused []string // codes and fields
 	Read    []string
+	Blocks  []string
+	flowed  bool
+}
+
+// shownBlocks are the blocks of a fold, without what differs between two conversations.
+func shownBlocks(f *block.Fold) (out []string) {
+	for _, b := range f.Take() {
+		text := string(b.Kind) + " " + b.Text
+		if b.Call != nil {
+			text += b.Call.What + " " + b.Call.State
+		}
+		for _, p := range b.Plan {
+			text += fmt.Sprint(p)
+		}
+		if b.Asked != nil {
+			text += b.Asked.Prompt + " " + b.Asked.Decision + " " + b.Asked.Answer
+		}
+		if b.End != nil {
+			text += string(b.End.Outcome) + " " + b.End.Summary
+		}
+		out = append(out, text)
+	}
+	return out
 }
 
 // converse plays the person's side, and follows from item to item.
@@ -189,9 +214,16 @@ func (s side) converse(t *testing.T) heard {
 	}
 	texts := map[belay.StepID]string{} // as they flowed, put together
 	seen := map[belay.EventID]bool{}
+	var fold block.Fold
 	for item, err := range s.Follow(ctx, told.Session, "") {
 		if err != nil {
 			t.Fatal(err)
+		}
+		if item.Flow != nil {
+			fold.Flow(*item.Flow)
+		}
+		if item.Fact != nil {
+			fold.Apply(*item.Fact)
 		}
 		switch {
 		case item.Flow != nil && item.Flow.Kind == "text":
@@ -220,9 +252,7 @@ func (s side) converse(t *testing.T) heard {
 			break
 		}
 	}
-	if len(texts) == 0 {
-		t.Error("no text flowed")
-	}
+	h.Blocks, h.flowed = shownBlocks(&fold), len(texts) > 0
 	var page struct {
 		Events []event.Envelope `json:"events"`
 	}
@@ -255,18 +285,44 @@ func (s side) answer(ctx context.Context, t *testing.T, e *event.Envelope) {
 func TestAConversationIsTheSameThroughAServer(t *testing.T) {
 	t.Parallel()
 	want := localSide(t, talk).converse(t)
+	if !want.flowed || len(want.Blocks) < 6 {
+		t.Errorf("no text flowed, or these are all blocks: %q", want.Blocks)
+	}
 	if len(want.Answers) != 3 || !strings.HasPrefix(want.Answers[2], "Blue it is.") {
 		t.Errorf("the answers are %q", want.Answers)
 	}
 	cut := &cutter{rand: rand.New(rand.NewPCG(1, 2))}
 	cut.left.Store(cuts)
-	got := remoteSide(t, talk, &http.Client{Transport: cut}).converse(t)
-	if cut.left.Load() > 0 {
-		t.Errorf("%d cuts are left", cut.left.Load())
+	far := remoteSide(t, talk, &http.Client{Transport: cut})
+	got := far.converse(t)
+	for cut.left.Load() > 0 { // whoever comes later sees the same
+		if again := far.replay(t); !slices.Equal(again, want.Blocks) {
+			t.Fatalf("seen again, the blocks are %q, want %q", again, want.Blocks)
+		}
 	}
 	if a, b := shownAs(t, want), shownAs(t, got); a != b {
 		t.Errorf("in process:\n%s\nthrough a server:\n%s", a, b)
 	}
+}
+
+// replay follows the conversation that has ended, from its first fact on.
+func (s side) replay(t *testing.T) []string {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	var fold block.Fold
+	for item, err := range s.Follow(ctx, "s1", "") {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if item.Fact == nil {
+			continue
+		}
+		if fold.Apply(*item.Fact); item.Fact.Type() == "turn.completed" {
+			break
+		}
+	}
+	return shownBlocks(&fold)
 }
 
 func shownAs(t *testing.T, v any) string {
