@@ -1,0 +1,63 @@
+package script
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/belay-run/belay/internal/testkit/modelserver"
+	"github.com/belay-run/belay/internal/testkit/needs"
+)
+
+// TestTheFirstRunAtATerminal: what belay does at a terminal with no key, one, two, and
+// a server of this machine; and what the person's configuration is then.
+// Guarantee: X71.
+func TestTheFirstRunAtATerminal(t *testing.T) {
+	needs.Program(t, "expect")
+	far := httptest.NewServer(modelserver.New(quick))
+	defer far.Close()
+	local := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Write([]byte(`{"data":[{"id":"qwen3:8b"}]}`)) //nolint:errcheck // the test sees that nothing came
+	}))
+	defer local.Close()
+	bin := newcomer(t, far.URL)
+	bin.install(t)
+	talk := `expect "›"
+send "what is in this folder?\r"
+expect "It has one file, greet.sh."
+send "\004"
+expect eof
+`
+	for name, c := range map[string]struct {
+		vars   []string
+		after  string // the configuration
+		script string
+	}{
+		"no key":    {nil, "", "expect \"none has a key\"\nexpect \"belay login VENDOR, or belay demo\"\nexpect eof\n"},
+		"one key":   {[]string{"OPENAI_API_KEY=sk-tester"}, "", "expect \"using openai, model gpt-6.1-sol: OPENAI_API_KEY is set\"\n" + talk},
+		"two keys":  {[]string{"OPENAI_API_KEY=sk-tester", "ANTHROPIC_API_KEY=sk-tester"}, "model: gpt-6.1-sol\nprovider: openai\n", "expect \"2  anthropic claude-sonnet-5-5\"\nexpect \"from now on?\"\nsend \"openai\\r\"\nexpect \"chosen just now\"\n" + talk},
+		"a server":  {[]string{"OLLAMA_HOST=" + strings.TrimPrefix(local.URL, "http://")}, "model: \"qwen3:8b\"\nprovider: ollama\n", "expect \"1  ollama qwen3:8b\"\nexpect \"from now on?\"\nsend \"1\\r\"\nexpect \"chosen just now\"\nexpect \"›\"\nsend \"\\004\"\nexpect eof\n"},
+		"no choice": {[]string{"OPENAI_API_KEY=sk-tester", "ANTHROPIC_API_KEY=sk-tester"}, "", "expect \"from now on?\"\nsend \"\\r\"\nexpect \"several providers could be used\"\nexpect eof\n"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			u := newcomer(t, far.URL)
+			u.env = append(slices.DeleteFunc(u.env, func(kv string) bool { return strings.HasPrefix(kv, "PATH=") }), "PATH="+bin.bin+":"+os.Getenv("PATH"))
+			file := filepath.Join(filepath.Dir(u.dir), "home", ".config", "belay", "belay.yaml")
+			const begin = "set stty_init {rows 24 cols 100}\nset timeout 120\nspawn belay\nexpect_after timeout { puts {-- nothing came}; exit 1 }\n"
+			cmd := exec.CommandContext(t.Context(), "expect", "-c", begin+c.script)
+			cmd.Dir, cmd.Env = u.dir, append(u.env, c.vars...)
+			if out, err := cmd.CombinedOutput(); err != nil {
+				t.Fatalf("%s\n%v\n%q", c.script, err, out)
+			}
+			after, err := os.ReadFile(file)
+			if err != nil && !os.IsNotExist(err) || string(after) != c.after {
+				t.Errorf("the configuration is %q (%v), want %q", after, err, c.after)
+			}
+		})
+	}
+}
