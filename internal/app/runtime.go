@@ -113,10 +113,15 @@ type SettingsInput struct {
 
 	CompactModel string `json:"compactModel,omitempty" jsonschema:"PROVIDER/MODEL that summarises, or none for the one that works"`
 
-	Completion string `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
-	Effort     string `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
-	AskTimeout string `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`
-	Share      bool   `json:"share,omitempty" jsonschema:"write also where another session does"`
+	Completion     string `json:"completion,omitempty" jsonschema:"what ends a turn well: required or conversational"`
+	Effort         string `json:"effort,omitempty" jsonschema:"how much the model reasons: low, medium, high"`
+	AskTimeout     string `json:"askTimeout,omitempty" jsonschema:"how long a question waits before it is denied"`
+	AgentsDepth    string `json:"agentsDepth,omitempty" jsonschema:"how deep agents may start agents; 0: not at all"`
+	AgentsChildren string `json:"agentsChildren,omitempty" jsonschema:"agents that one agent may have open"`
+	AgentsRunning  string `json:"agentsRunning,omitempty" jsonschema:"agents that work at the same time"`
+	AgentsTotal    string `json:"agentsTotal,omitempty" jsonschema:"agents that the session may have in all"`
+
+	Share bool `json:"share,omitempty" jsonschema:"write also where another session does"`
 }
 
 // Workspaces answers what depends on the files, settings and tools of a workspace.
