@@ -58,6 +58,7 @@ type connection struct {
 	ended    chan struct{} // closed when it is to end
 	endOnce  sync.Once
 	whyEnded string
+	stop     func()        // gives up what waits for an answer
 	gone     chan struct{} // closed when it has ended
 	fell     chan struct{} // closed when all that its program said was read to its end
 }
@@ -72,9 +73,12 @@ func connect(ctx context.Context, s *manifest.Server, environ []string, c tool.C
 	if err != nil {
 		return nil, err
 	}
+	alive, stop := context.WithCancel(context.WithoutCancel(ctx)) // a stream of answers lasts as long as this
+	n.stop = stop
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
-	if n.client, err = n.newClient().Connect(ctx, transport, nil); err == nil {
+	defer context.AfterFunc(ctx, stop)()
+	if n.client, err = n.newClient().Connect(alive, transport, nil); err == nil {
 		err = n.list(ctx)
 	}
 	if err != nil {
@@ -350,6 +354,7 @@ func (n *connection) over() bool {
 
 // finish ends it with all it started and returns the fact of its end.
 func (n *connection) finish(why string) event.Payload {
+	defer n.stop()
 	n.end(why)
 	left := event.ChannelDisconnected{Reason: why, LastSeen: n.idleSince()}
 	if n.client != nil {
