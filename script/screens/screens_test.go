@@ -108,7 +108,7 @@ var (
 	clock    = regexp.MustCompile(`\b\d\d:\d\d\b`)
 	spinner  = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 	id       = regexp.MustCompile(`\b[0-9a-f]{6}\b`)
-	took     = regexp.MustCompile(` · \d+(\.\d+)? (ms|s|min)\b`) // of a call; one that took no millisecond says nothing
+	took     = regexp.MustCompile(`( · |, after )\d+(\.\d+)? (ms|s|min)\b`) // of a call; one that took no millisecond says nothing
 	gap      = regexp.MustCompile(`   +`)
 )
 
@@ -121,6 +121,9 @@ func steady(screen string) string {
 		l = id.ReplaceAllString(clock.ReplaceAllString(l, "00:00"), "c16f7b")
 		if strings.HasPrefix(l, "●") || strings.HasPrefix(l, "✗") || strings.HasPrefix(l, "  exit") || strings.HasPrefix(l, "  ok") {
 			l = gap.ReplaceAllString(took.ReplaceAllString(l, ""), "   ")
+		}
+		if strings.Contains(l, ", after ") {
+			l = took.ReplaceAllString(l, "")
 		}
 		l = duration.ReplaceAllString(l, "9 ms")
 		lines[i] = strings.TrimRight(l, " ")
@@ -172,7 +175,7 @@ func TestADumbTerminalIsRefused(t *testing.T) {
 		}
 	}
 	s.run("dumb")
-	s.Waits("belay run TEXT")
+	s.Waits("try: belay")
 	s.Ended()
 }
 
