@@ -92,13 +92,16 @@ func connect(ctx context.Context, s *manifest.Server, environ []string, c tool.C
 
 // newClient is this program as its server sees it.
 func (n *connection) newClient() *sdk.Client {
+	// Roots are deprecated as of protocol 2026-07-28; servers of older ones ask for them.
 	client := sdk.NewClient(&sdk.Implementation{Name: "belay", Title: "Belay", Version: "1"}, &sdk.ClientOptions{
+		//lint:ignore SA1019 as above
 		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.changed.Store(true) },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			n.progress(r.Params)
 		},
 	})
+	//lint:ignore SA1019 as above
 	client.AddRoots(&sdk.Root{URI: (&url.URL{Scheme: "file", Path: n.call.Dir}).String(), Name: "workspace"})
 	return client
 }
