@@ -47,6 +47,10 @@ func (a *answer) put(offset int64, text string) (parts []string) {
 // split takes the parts off that are finished.
 func (a *answer) split() (parts []string) {
 	for {
+		if a.blank && len(a.rest) > a.looked && !bytes.ContainsAny(a.rest[a.looked:a.looked+1], " \t\r\n") {
+			a.blank = false // the first character tells: what goes on is indented
+			parts = a.take(parts, a.looked)
+		}
 		upTo := min(len(a.rest), a.looked+maxPart)
 		n := bytes.IndexByte(a.rest[a.searched:upTo], '\n')
 		if n < 0 {

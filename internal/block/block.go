@@ -124,4 +124,5 @@ type End struct {
 	Wall    time.Duration
 	Stats   event.TurnStats
 	Files   []File
+	Left    string // of a budget; empty: there is none, or it isn't known
 }

@@ -71,7 +71,11 @@ func (f *Fold) call(ev event.Envelope) {
 	}
 	switch p := ev.Data.(type) {
 	case event.PermissionEvaluated:
-		f.of(ev, p.Tool).Call.Allowed = &Allowed{Rule: p.Rule, Mode: p.Mode}
+		c, judged := f.of(ev, p.Tool).Call, Allowed{Rule: p.Rule, Mode: p.Mode}
+		if c.Allowed != nil { // it is judged again with the answer
+			judged.By, judged.Scope = c.Allowed.By, c.Allowed.Scope
+		}
+		c.Allowed = &judged
 	case event.ToolArgs:
 		c := f.of(ev, p.Name).Call
 		c.Args, c.Edited = p.Args, p.By
@@ -192,6 +196,17 @@ func (c *Call) prints(text string) {
 		lines[i] = lastBytes(l[strings.LastIndexByte(l, '\r')+1:], maxTailLine)
 	}
 	c.Tail = lines[max(0, len(lines)-tailFailed-1):] // the last one may be open
+}
+
+// Last is the last line that a running program printed, without what it does to a
+// terminal.
+func (c *Call) Last() string {
+	for i := len(c.Tail) - 1; i >= 0; i-- {
+		if l := tailLine(c.Tail[i]); trimmed(l) != "" {
+			return trimmed(l)
+		}
+	}
+	return ""
 }
 
 // tail is the last lines that are shown.

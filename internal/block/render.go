@@ -218,6 +218,9 @@ func (e *End) Took(o Options) string {
 		s += ", tokens unknown"
 	}
 	s += ", cost " + Money(e.Stats.Cost)
+	if e.Left != "" {
+		s += ", left " + e.Left
+	}
 	if len(e.Files) > 0 {
 		var files []string
 		for _, f := range e.Files {

@@ -64,7 +64,7 @@ func (c *Call) details(o Options) []string {
 	if c.State == Running && c.Told != "" {
 		out = append(out, c.Told)
 	}
-	if c.Took > 0 {
+	if c.Took > 0 || c.State == Succeeded {
 		out = append(out, Millis(c.Took.Milliseconds()))
 	}
 	if c.Program && c.Lines > 0 {
@@ -249,7 +249,10 @@ func (o Options) question(q *Question) []string {
 	if q.Preview != nil && q.Decision == "" {
 		return q.Preview.Lines(o)
 	}
-	out := o.wrap(o.paint(yellow, head), "  ", Text(q.Prompt))
+	var out []string
+	if q.Prompt != "" {
+		out = o.wrap(o.paint(yellow, head), "  ", Text(q.Prompt))
+	}
 	switch {
 	case q.Decision == "" && !q.Until.IsZero():
 		out = append(out, o.wrap("  ", "  ", "waits until "+q.Until.Local().Format("2 Jan 15:04"))...)

@@ -33,7 +33,7 @@ func newSlow(t *testing.T) *slow {
 			}
 			w.(http.Flusher).Flush()
 		}
-		say("Once upon a time")
+		say("Once upon a time.\n\nThen")
 		select {
 		case <-s.seen:
 		case <-r.Context().Done():
@@ -77,7 +77,7 @@ func (w *watched) until(s string) string {
 	return w.b.String()
 }
 
-// TestTextIsShownAsItComes: in plain mode on standard error, and with --json
+// TestTextIsShownAsItComes: in plain mode on standard error, a paragraph at a time,, and with --json
 // the facts, before the answer ends.
 // Guarantee: X15.
 func TestTextIsShownAsItComes(t *testing.T) {
@@ -86,8 +86,8 @@ func TestTextIsShownAsItComes(t *testing.T) {
 		want string // while the answer flows
 		then []string
 	}{
-		"plain": {nil, "step 1: Once upon a time", []string{"step 1: Once upon a time there was an end.\n", "completed in "}},
-		"json":  {[]string{"--json"}, `"type":"model.requested"`, []string{`"type":"model.completed"`, `"text":{"text":"Once upon a time there was an end."`}},
+		"plain": {nil, "Once upon a time.\n", []string{"Once upon a time.\n\nThen there was an end.\n", "completed in "}},
+		"json":  {[]string{"--json"}, `"type":"model.requested"`, []string{`"type":"model.completed"`, `"text":{"text":"Once upon a time.\n\nThen there was an end."`}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

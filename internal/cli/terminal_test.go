@@ -192,8 +192,8 @@ func TestFirstInterruptEndsTheTurnAndKeepsTheText(t *testing.T) {
 			t.Errorf("the terminal never showed %q:\n%s", want, out)
 		}
 	}
-	if n := strings.Count(out, "Once upon"); n != 2 { // as it streamed, and at the end
-		t.Errorf("the partial text was shown %d times, want 2:\n%s", n, out)
+	if n := strings.Count(out, "\nOnce upon"); n != 1 { // besides the line that is drawn over
+		t.Errorf("the partial text was shown %d times, want once:\n%s", n, out)
 	}
 }
 
@@ -206,7 +206,7 @@ steps:
 func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")
-	x.see("step 1 · exec trap")
+	x.see("step 1 · trap")
 	x.press(ctrlC)
 	x.see("interrupting; again to leave at once")
 	x.press(ctrlC)
@@ -226,13 +226,13 @@ func TestAnInterruptEndsTheTurnThatATaskBecamePartOf(t *testing.T) {
 		t.Fatal(err)
 	}
 	x := onTerminalIn(t, dir, "run", "write", "--script", script)
-	x.see(`it wants to run: write .*a\.txt`)
+	x.see(`write a\.txt  created`)
 	x.press(ctrlD)
 	x.exit(3)
 	y := onTerminalIn(t, dir, "run", "-c", "--queue", "steer", "hello")
-	y.see(`(?s)it wants to run: write .*b\.txt.*allow\?`)
+	y.see(`(?s)write b\.txt  created.*allow\?`)
 	y.press(ctrlC)
-	if out := y.exit(130); !strings.Contains(out, "interrupted at the terminal") || strings.Contains(out, "b.txt: ok") {
+	if out := y.exit(130); !strings.Contains(out, "interrupted at the terminal") || strings.Contains(out, "b.txt created, ") {
 		t.Errorf("the turn was not interrupted:\n%s", out)
 	}
 }
@@ -264,19 +264,19 @@ steps:
 func TestQuestionsAreAskedOnTheTerminal(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, asks, "run", "write")
-	x.see(`it wants to run: write .*a\.txt`)
+	x.see(`write a\.txt  created`)
 	x.see(`allow\? \[y\] once, \[s\] for this session, \[e\]dit, \[n\]o: `)
 	x.press("what\n")
 	x.see(`(?s)allow\?.*allow\?`)
 	x.press("s\n")
-	x.see(`answered with allow by user:tester`)
-	x.see(`write b\.txt: ok`) // not asked: it was allowed for the session
-	out := x.see(`the agent asks: Which \\x1b\[31mcolour\?`)
+	x.see(`write a\.txt created, .*allowed by you for this session`)
+	x.see(`write b\.txt created, .*ok`) // not asked: it was allowed for the session
+	out := x.see(`! .*Which \\x1b\[31mcolour\?`)
 	if strings.Contains(out, "\x1b[31m") {
 		t.Error("an escape of the model reached the terminal")
 	}
 	x.press("blue\n")
-	x.see("answered with answer by user:tester")
+	x.see("you: blue")
 	x.exit(0)
 }
 
@@ -285,8 +285,8 @@ func TestQuestionsAreAskedOnTheTerminal(t *testing.T) {
 // Guarantee: X43.
 func TestWhatIsAllowedAtATerminalIsShownWhole(t *testing.T) {
 	t.Parallel()
-	x := onTerminal(t, "steps:\n  - calls:\n      - {tool: write, args: {path: long.txt, content: \""+strings.Repeat("x", 20_000)+"\\u202etheend\"}}\n  - calls:\n      - {tool: complete_task, args: {summary: Left.}}\n", "run", "go")
-	x.see(`(?s)it wants to run: write .*\\u202etheend.*allow\? \[y\]`)
+	x := onTerminal(t, "steps:\n  - calls:\n      - {tool: write, args: {path: long.txt, content: \""+strings.Repeat("x", 20_000)+"\\n\\u202etheend\"}}\n  - calls:\n      - {tool: complete_task, args: {summary: Left.}}\n", "run", "go")
+	x.see(`(?s)write long\.txt  created.*\\u202etheend.*allow\? \[y\]`)
 	x.press("n\n")
 	x.see(`reason for the model`)
 	x.press("\n")
@@ -300,8 +300,8 @@ func TestNoIsAskedForAReason(t *testing.T) {
 	x.press("n\n")
 	x.see("reason for the model")
 	x.press("not here\n")
-	x.see(`a\.txt: not allowed: user:tester said no: not here`)
-	x.see(`it wants to run: write .*b\.txt`)
+	x.see(`(?s)write a\.txt .*denied.*not allowed: user:tester said no: not here`)
+	x.see(`write b\.txt  created`)
 	x.press(ctrlD)
 	if out := x.exit(3); !strings.Contains(out, "then: belay sessions resume sess_") {
 		t.Errorf("what stands open was not said:\n%s", out)
@@ -326,7 +326,7 @@ steps:
 	x.press("+9calls\n")
 	x.see(`(?s)not taken: 9calls isn't a raise of tokens.*raise it\?`)
 	x.press("+31ktok\n")
-	x.see(`answered with allow by user:tester`)
+	x.see(`allowed by you`)
 	x.see(`left 50800tok of 91ktok`)
 	x.exit(0)
 }
@@ -334,7 +334,7 @@ steps:
 func TestProgressLineTellsWhatRuns(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")
-	x.see(`\r\x1b\[Kstep 1 · exec trap .* · [a-z0-9]`)
+	x.see(`\r\x1b\[Kstep 1 · trap .* · [a-z0-9]`)
 	x.press(ctrlC)
 	x.see("interrupting")
 	x.press(ctrlC)
@@ -365,9 +365,9 @@ steps:
 `, "run", "--mode", "accept_edits", "write a poem")
 	out := x.exit(0)
 	for _, want := range []string{
-		"  poem.txt (created, +2 -0)", "\x1b[32m    + roses are red\x1b[0m",
-		"  poem.txt (+1 -1)", "\x1b[31m    - violets are blue\x1b[0m", `    + violets are \x1b[2Jviolet`, "      roses are red",
-		"10 tokens read, 5 written, cost unknown; changed poem.txt (created, +2 -0)",
+		"write poem.txt created, +2 −0", "\x1b[32m    + roses are red\x1b[0m",
+		"edit poem.txt +1 −1", "\x1b[31m    - violets are blue\x1b[0m", `    + violets are \x1b[2Jviolet`, "      roses are red",
+		"10 tokens read, 5 written, cost unknown; changed poem.txt (created, +2 −0)",
 	} {
 		if !strings.Contains(out, want) {
 			t.Errorf("the terminal lacks %q:\n%s", want, out)
@@ -392,7 +392,7 @@ func TestACallIsChangedAtATerminal(t *testing.T) {
 	cmd := programIn(t, dir, "run", "write", "--script", script)
 	cmd.Env = append(cmd.Env, "EDITOR="+editor)
 	x := onScreen(t, cmd)
-	x.see(`it wants to run: write .*a\.txt.*\n.*allow\? \[y\] once, \[s\] for this session, \[e\]dit, \[n\]o: `)
+	x.see(`(?s)write a\.txt  created.*allow\? \[y\] once, \[s\] for this session, \[e\]dit, \[n\]o: `)
 	x.press("e\n")
 	x.see("new name\\? ")
 	x.press("a.txt\n") // what was left as it was isn't an answer
@@ -404,9 +404,8 @@ func TestACallIsChangedAtATerminal(t *testing.T) {
 	x.see(`changed to: write \{.*c\.txt.*`)
 	x.see(`allow it so\? \[y\]es, \[e\]dit again, \[n\]o: `)
 	x.press("y\n")
-	x.see(`changed by user:tester: write c\.txt`)
-	x.see(`write c\.txt: ok`)
-	x.see(`it wants to run: write .*b\.txt`)
+	x.see(`write c\.txt created, .*changed by you.*allowed by you`)
+	x.see(`write b\.txt  created`)
 	x.press(ctrlD)
 	x.exit(3)
 }

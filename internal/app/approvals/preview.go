@@ -105,6 +105,10 @@ func shows(ctx context.Context, r *app.Runtime, rules *thread.Rules, spec belay.
 	if names := cmp.Or(o.Call.Path, strings.Join(o.Call.Paths, ", ")); names != "" {
 		p.What += " " + names
 	}
+	if r.Workspaces == nil { // what files have can't be cleaned of secrets
+		p.Text = block.Words(p.Args)
+		return nil
+	}
 	root, err := os.OpenRoot(rules.Workspace)
 	if err != nil {
 		p.Text, p.Problem = block.Words(p.Args), "the workspace can't be opened"

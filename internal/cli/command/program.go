@@ -35,6 +35,15 @@ type Sys struct {
 type Flags struct {
 	Location
 	JSON bool `name:"json" help:"Print JSON, one object in a line."`
+	Look
+}
+
+// Look is how things are shown.
+type Look struct {
+	Plain        bool   `help:"Print a line for each thing that happens; draw over nothing."`
+	ScreenReader bool   `help:"For a screen reader: say states in sentences, draw no signs, redraw nothing."`
+	Color        string `enum:"auto,always,never" default:"auto" help:"Use colours: ${enum}."`
+	Verbose      bool   `help:"Show more: what the runtime tells the model by itself, the story beside a printed answer, what clients of a server do wrong."`
 }
 
 // Location is where to work; every command takes it.
@@ -86,6 +95,7 @@ func (a *Program) Explained(err error) *belay.Error { return a.Explain(err, a.Se
 // the workspace and the output.
 func (a *Program) TakePlace(g *Flags) {
 	a.Location, a.JSON = g.Location, g.JSON
+	a.Plain, a.ScreenReader, a.Colour, a.Verbose = g.Plain, g.ScreenReader, g.Color, g.Verbose
 	a.placeFromEnv()
 	a.Host = a.Build.NewHost(a)
 	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {

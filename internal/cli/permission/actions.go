@@ -35,7 +35,7 @@ func listActions(ctx context.Context, a *command.Program, r *app.Runtime) (int, 
 
 // findAction returns a question by its id, or one that waits by a beginning of its id or
 // its last digits.
-func findAction(ctx context.Context, r *app.Runtime, id string) (belay.ActionID, belay.StreamID, error) {
+func findAction(ctx context.Context, r *app.Runtime, id string) (belay.ActionID, belay.ThreadID, error) {
 	all, err := r.Actions(ctx, "")
 	if err != nil {
 		return "", "", err
@@ -48,7 +48,7 @@ func findAction(ctx context.Context, r *app.Runtime, id string) (belay.ActionID,
 	}
 	switch {
 	case len(found) == 1:
-		return found[0].ID, found[0].Thread.Stream(), nil
+		return found[0].ID, found[0].Thread, nil
 	case len(found) > 1:
 		return "", "", belay.Errorf(belay.CodeUsage, "%d questions that wait have an id that begins or ends so", len(found)).At(id).WithHint("belay actions lists them")
 	}
@@ -56,5 +56,5 @@ func findAction(ctx context.Context, r *app.Runtime, id string) (belay.ActionID,
 	if err == nil && string(at.ID) != id || belay.CodeOf(err) == belay.CodeNotFound {
 		err = belay.Errorf(belay.CodeUnknownAction, "nothing in this store waits under this id").At(id).WithHint("belay actions lists what waits")
 	}
-	return at.ID, at.Stream, err
+	return at.ID, at.Thread, err
 }

@@ -13,7 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view/story"
 )
 
@@ -97,13 +96,13 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 		if id == "" {
 			return listActions(ctx, a, r)
 		}
-		action, stream, err := findAction(ctx, r, id)
+		action, thread, err := findAction(ctx, r, id)
 		if err != nil {
 			return 0, err
 		}
 		c.Action = action
 		if c.Decision == "allow" {
-			if err := sees(ctx, &a.Env, r.Store, stream, &c, edits); err != nil {
+			if err := sees(ctx, &a.Env, r, thread, &c, edits); err != nil {
 				return 0, err
 			}
 		}
@@ -113,7 +112,7 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 		}
 		res, err := approvals.Respond(ctx, r.Call("respond_action"), &c)
 		if belay.CodeOf(err) == belay.CodeConflict {
-			showAgain(ctx, &a.Env, r.Store, stream, action)
+			showAgain(ctx, &a.Env, r, thread, action)
 		}
 		if err != nil {
 			return 0, err
@@ -124,19 +123,19 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 
 // sees shows what is about to be allowed and binds the answer to exactly that:
 // to the version that was named, or to the one that is shown here.
-func sees(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamID, c *approvals.RespondAction, edits bool) error {
-	req, err := command.RequestOf(ctx, st, stream, c.Action)
+func sees(ctx context.Context, e *term.Env, r *app.Runtime, thread belay.ThreadID, c *approvals.RespondAction, edits bool) error {
+	req, err := approvals.Preview(ctx, r, thread, c.Action)
 	if req == nil || err != nil {
 		return err // it doesn't wait any more: the thread says its outcome
 	}
 	if c.Version != "" && c.Version != req.Version {
-		req.Show(e)
+		e.ShowAsked(req)
 		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.Version).At(string(c.Action)).
-			WithHint("look at it as it is, then: %s", req.Commands()[0])
+			WithHint("look at it as it is, then: %s", term.AnswerCommands(req.ID, req.Kind, req.Version)[0])
 	}
 	c.Version = req.Version
-	req.Show(e)
-	if edits && req.Call == "" {
+	e.ShowAsked(req)
+	if edits && req.Tool == "" {
 		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
@@ -148,15 +147,15 @@ func sees(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamI
 			return err
 		}
 	}
-	if c.Args != nil && !e.JSON && req.Call != "" {
+	if c.Args != nil && !e.JSON && req.Tool != "" {
 		fmt.Fprintf(e.Err, "changed to: %s\n", story.Call(req.Tool, c.Args.JSON()))
 	}
 	return nil
 }
 
 // showAgain shows a request that has changed meanwhile, if it still waits.
-func showAgain(ctx context.Context, e *term.Env, st store.Store, stream belay.StreamID, id belay.ActionID) {
-	if req, err := command.RequestOf(ctx, st, stream, id); err == nil && req != nil {
-		req.Show(e)
+func showAgain(ctx context.Context, e *term.Env, r *app.Runtime, thread belay.ThreadID, id belay.ActionID) {
+	if req, err := approvals.Preview(ctx, r, thread, id); err == nil && req != nil {
+		e.ShowAsked(req)
 	}
 }

@@ -39,7 +39,7 @@ type ServeCmd struct {
 	Listen   string        `default:"127.0.0.1:4260" placeholder:"ADDR" help:"Where to listen: an address and a port, 0 for any (default 127.0.0.1:4260)."`
 	TLSCert  string        `name:"tls-cert" placeholder:"FILE" help:"Certificate chain in PEM; with --tls-key it is served over TLS."`
 	TLSKey   string        `name:"tls-key" placeholder:"FILE" help:"Its key in PEM."`
-	Plain    bool          `help:"Listen beyond this machine without TLS: tokens travel in the clear."`
+	NoTLS    bool          `name:"no-tls" help:"Listen beyond this machine without TLS: tokens travel in the clear."`
 	Host     []string      `placeholder:"NAME:PORT" help:"A name under which it is reached besides its address; may be repeated."`
 	Origin   []string      `placeholder:"URL" help:"A page that may use it from a browser, such as https://console.example.org; may be repeated."`
 	Root     []string      `placeholder:"DIR" help:"Sessions may work in this folder and below, besides the workspace; may be repeated."`
@@ -47,7 +47,6 @@ type ServeCmd struct {
 	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant (default as --sessions)."`
 	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second (default 2000)."`
 	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked (default 10s)."`
-	Verbose  bool          `help:"Log what clients do wrong, too."`
 
 	pair certificate
 }
@@ -195,7 +194,7 @@ func sayServed(e *term.Env, s Served, note string) {
 // config checks the flags.
 func (c *ServeCmd) config(a *command.Program) (server.Config, error) {
 	level := slog.LevelInfo
-	if c.Verbose {
+	if a.Verbose {
 		level = slog.LevelDebug
 	}
 	cfg := server.Config{Commands: a.Build.Commands, Reads: a.Build.Reads, Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: command.BuildVersions().Version,
@@ -217,9 +216,9 @@ func (c *ServeCmd) config(a *command.Program) (server.Config, error) {
 		}
 		cfg.TLS = c.pair.config()
 	}
-	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) && cfg.TLS == nil && !c.Plain {
+	if ip, err := netip.ParseAddr(host); host != "localhost" && (err != nil || !ip.IsLoopback()) && cfg.TLS == nil && !c.NoTLS {
 		return cfg, belay.Errorf(belay.CodeUsage, "%s is reached from other machines, and tokens would travel in the clear", cmp.Or(host, "every address")).At("--listen").
-			WithHint("--tls-cert FILE --tls-key FILE; or --plain behind something that does TLS")
+			WithHint("--tls-cert FILE --tls-key FILE; or --no-tls behind something that does TLS")
 	}
 	return cfg, nil
 }

@@ -9,7 +9,9 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/app/turns"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -115,9 +117,9 @@ func (c *ShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) 
 		a.PrintJSON(shown{s, owner, turns})
 		return belay.ExitOK, nil
 	}
-	waits := make([]*term.Question, len(s.Actions))
+	waits := make([]*block.Preview, len(s.Actions))
 	for i, o := range s.Actions {
-		if waits[i], err = command.RequestOf(ctx, st, o.Stream, o.ID); err != nil {
+		if waits[i], err = approvals.Preview(ctx, app.Local(st, a.Principal(), a.Now), o.Thread, o.ID); err != nil {
 			return 0, err
 		}
 	}

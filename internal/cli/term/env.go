@@ -26,7 +26,12 @@ type Env struct {
 	Signals    <-chan os.Signal      // interrupt and terminate; nil brings none
 	IsTerminal func(stream any) bool // of one of the three streams; nil says no
 	JSON       bool                  // prints JSON, one object in a line
-	StoreFlag  string                // names the store in a command that is printed, when it was named here
+
+	ScreenReader bool   // states are sentences, nothing is redrawn
+	Plain        bool   // a line for each thing that happens; nothing is drawn over
+	Verbose      bool   // shows what is of use to few
+	Colour       string // auto, always, never; empty is auto
+	StoreFlag    string // names the store in a command that is printed, when it was named here
 }
 
 // Interactive reports whether a person can be asked here.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -26,7 +27,7 @@ type Log interface {
 // Questions are the open questions of a followed thread, and the way to answer them.
 type Questions interface {
 	// Question returns one as it stands now; nil if it doesn't wait.
-	Question(ctx context.Context, id belay.ActionID) (*Question, error)
+	Question(ctx context.Context, id belay.ActionID) (*block.Preview, error)
 	// Answer gives an answer; raise is by what a budget is raised, as it was typed.
 	Answer(ctx context.Context, c belay.RespondAction, raise string) error
 }
@@ -48,15 +49,18 @@ type Followed struct {
 // one that writes to the terminal while a session runs; the others hand it what
 // flows and what they have to say.
 type Follower struct {
-	env  *Env
-	w    Followed
-	stop context.CancelCauseFunc
-	live *renderer
-	ask  *prompt // what is being asked here; nil when nothing is
-	next []prompt
-	End  TurnEnd
-	Told *belay.Error // why a command was refused
-	into belay.TurnID // the turn that this one became part of
+	env   *Env
+	w     Followed
+	stop  context.CancelCauseFunc
+	fold  block.Fold
+	live  *printer
+	now   figures
+	asked map[belay.ActionID]bool // questions that were shown
+	ask   *prompt                 // what is being asked here; nil when nothing is
+	next  []prompt
+	End   TurnEnd
+	Told  *belay.Error // why a command was refused
+	into  belay.TurnID // the turn that this one became part of
 
 	lines   chan string   // what the person typed; nil until something was asked
 	wants   chan struct{} // a line is wanted
@@ -79,7 +83,9 @@ type TurnEnd struct {
 	Output    *belay.Content
 	Artifacts []string
 	Stats     event.TurnStats
-	Files     []ChangedFile
+	Files     []block.File
+	Wall      time.Duration // from its beginning
+	Said      bool          // an answer that was shown is its summary
 	Published []view.Artifact
 	Call      *Called // the last one
 	From, To  int64   // the facts that the last request was made of
@@ -88,21 +94,32 @@ type TurnEnd struct {
 
 // NewFollower makes a follower that prints to e.
 func NewFollower(e *Env) *Follower {
-	return &Follower{env: e, kicked: make(chan struct{}, 1)}
+	return &Follower{env: e, asked: map[belay.ActionID]bool{}, kicked: make(chan struct{}, 1)}
 }
 
 // Begin is called when the session is known, before anything runs; stop ends what
 // is followed, and lines are shown first.
 func (u *Follower) Begin(f Followed, stop context.CancelCauseFunc, lines ...string) {
 	u.w, u.stop = f, stop
-	u.live = newRenderer(u.env)
+	u.live = newPrinter(u.env, f.Principal)
+	u.fold.Load = func(r belay.Ref) ([]byte, error) { return f.Log.Get(context.Background(), r.Digest) }
 	for _, l := range lines {
 		u.live.println(Line(l))
 	}
 }
 
-// GoOn takes up a turn where another process left it.
-func (u *Follower) GoOn(p Progress) { u.live.goOn(p) }
+// Follows names the turn that is followed, when that was over before.
+func (u *Follower) Follows(turn belay.TurnID) { u.w.Turn = turn }
+
+// Past takes a fact of the turn that was there before, and shows nothing of it.
+func (u *Follower) Past(ev event.Envelope) {
+	u.now.fact(ev)
+	u.fold.Apply(ev)
+	for _, b := range u.fold.Take() {
+		u.ends(b)
+	}
+	u.End.Fold(ev)
+}
 
 // Turn is the turn that is followed; empty as long as it isn't known.
 func (u *Follower) Turn() belay.TurnID { return u.w.Turn }
@@ -172,7 +189,7 @@ func (u *Follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 			return false
 		case <-u.kicked:
 		case <-tick:
-			u.live.paint(u.env.Now())
+			u.live.paint(u.now.line(u.fold.Live(), u.env.Now()))
 		case l, ok := <-u.lines:
 			u.typed(ctx, l, ok)
 		case <-ended:
@@ -197,33 +214,23 @@ func (u *Follower) fact(ctx context.Context, ev event.Envelope) {
 	if ev.IDs.Session != u.w.Session {
 		return
 	}
-	switch ev.Data.(type) {
-	case event.ModelCompleted, event.ModelFailed:
-		u.flush() // its text was there before it
-	}
-	u.took(ctx, ev)
-}
-
-func (u *Follower) took(ctx context.Context, ev event.Envelope) {
 	if u.w.Guest && ev.IDs.Thread != "" && ev.IDs.Thread != u.w.Thread {
 		return // it belongs to the session's driver
 	}
 	if u.env.JSON {
 		u.env.PrintJSON(ev)
-	} else {
-		u.live.fact(ev)
 	}
+	u.flush() // what flowed was there before it
 	if _, ok := ev.Data.(event.TurnSubmitted); ok && u.w.Turn == "" {
 		u.w.Turn = ev.IDs.Turn // it was accepted by a process that is gone
 	}
 	if ev.IDs.Turn == u.w.Turn || u.into != "" && ev.IDs.Turn == u.into {
 		u.End.Fold(ev)
 	}
+	u.now.fact(ev)
+	u.fold.Apply(ev)
+	u.blocks()
 	switch p := ev.Data.(type) {
-	case event.ArtifactChanged:
-		if p.Kind == "file" {
-			u.live.diff(ctx, u.w.Log, p)
-		}
 	case event.ActionRequired:
 		u.Asked(ctx, ev.IDs.Action, p)
 	case event.ActionResolved:
@@ -242,13 +249,35 @@ func (u *Follower) took(ctx context.Context, ev event.Envelope) {
 	}
 }
 
+// blocks shows what is finished. The input is the person's own, and the end is told with
+// the result.
+func (u *Follower) blocks() {
+	for _, b := range u.fold.Take() {
+		switch {
+		case u.ends(b) || b.Kind == block.KindInput && b.Turn == u.w.Turn:
+			continue
+		case b.Kind == block.KindQuestion && u.asked[b.Asked.ID]:
+			q := *b.Asked
+			q.Prompt = "" // it stands above
+			b.Asked = &q
+		}
+		u.live.show(b)
+	}
+}
+
+// ends takes the end of the turn that is followed.
+func (u *Follower) ends(b block.Block) bool {
+	if b.Kind != block.KindEnd || b.Turn != u.w.Turn && (u.into == "" || b.Turn != u.into) {
+		return false
+	}
+	u.End.Files, u.End.Wall, u.End.Said = b.End.Files, b.End.Wall, b.End.Summary == ""
+	return true
+}
+
 // Fold takes what a fact says about how the turn ends.
 func (e *TurnEnd) Fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ArtifactChanged:
-		if p.Kind == "file" {
-			e.note(p)
-		}
 		if a, ok := view.ArtifactOf(ev); ok {
 			e.Published = append(slices.DeleteFunc(e.Published, func(o view.Artifact) bool { return o.Name == a.Name }), a)
 		}
@@ -272,31 +301,18 @@ func (e *TurnEnd) Fold(ev event.Envelope) {
 	}
 }
 
-// maxFlows bounds the pieces of text that wait for their step to be shown.
-const maxFlows = 4096
-
-// flush shows what flowed and what was said since the last look. Text whose
-// request wasn't shown yet waits for that.
+// flush shows what flowed and what was said since the last look.
 func (u *Follower) flush() {
 	u.mu.Lock()
 	flows, notes := u.flows, u.notes
 	u.flows, u.notes = nil, nil
 	u.mu.Unlock()
-	var early []event.Delta
-	if !u.env.JSON {
-		for _, l := range flows {
-			if u.live.knows(l.IDs.Step) {
-				u.live.flow(l)
-			} else if len(early) < maxFlows {
-				early = append(early, l)
-			}
+	for _, d := range flows {
+		if d.IDs.Session == u.w.Session {
+			u.fold.Flow(d)
 		}
 	}
-	if len(early) > 0 {
-		u.mu.Lock()
-		u.flows = append(early, u.flows...)
-		u.mu.Unlock()
-	}
+	u.blocks()
 	for _, n := range notes {
 		u.live.println(Line(n))
 	}

@@ -12,7 +12,7 @@ import (
 func TestFactsOfAStormAreShownInPortions(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		u := NewFollower(&Env{})
-		u.live = &renderer{}
+		u.live = &printer{}
 		now := make(chan struct{})
 		close(now)
 		took := func(changed, ended <-chan struct{}) (time.Duration, bool) {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/view/story"
 )
 
@@ -18,7 +19,7 @@ var ErrNobody = errors.New("no one is left to answer")
 // prompt is a question that waits for the person at this terminal.
 type prompt struct {
 	fact    event.ActionRequired
-	seen    *Question       // as it is shown: the answer is for that
+	seen    *block.Preview  // as it is shown: the answer is for that
 	args    json.RawMessage // what the person made of the call's arguments; nil: they are as they were
 	denying bool            // no was said; the reason is asked for
 	shown   bool
@@ -38,14 +39,16 @@ func (u *Follower) Asked(ctx context.Context, id belay.ActionID, p event.ActionR
 	if seen == nil { // it was answered meanwhile
 		return
 	}
-	seen.Text = p.Prompt.Text
+	u.fold.Show(*seen)
+	u.asked[id] = true
 	if here {
 		u.next = append(u.next, prompt{fact: p, seen: seen})
 		return
 	}
-	u.live.println("waits for an answer until " + p.Until.Local().Format("2 Jan 15:04") + ": " + seen.asks())
-	for _, l := range seen.ways(u.env) {
-		u.live.println("  " + l)
+	u.live.println(seen.Lines(u.live.look)...)
+	u.live.println("  waits for an answer until " + p.Until.Local().Format("2 Jan 15:04"))
+	for _, l := range AnswerCommands(seen.ID, seen.Kind, seen.Version) {
+		u.live.println("  " + l + u.env.StoreFlag)
 	}
 }
 
@@ -79,13 +82,13 @@ func (u *Follower) prompt() {
 	}
 	switch u.ask.seen.Kind {
 	case "question":
-		u.live.println("the agent asks: " + Text(u.ask.seen.Text))
+		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("answer (ctrl-d leaves it open): ")
 	case "continue":
-		u.live.println(Text(u.ask.seen.Text))
+		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("go on? [y]es, [n]o: ")
 	case "budget":
-		u.live.println(Text(u.ask.seen.Text))
+		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("raise it? [y]es, [n]o, or by another amount, such as +5usd: ")
 	default:
 		u.offer()
@@ -99,10 +102,7 @@ func (u *Follower) offer() {
 		u.live.ask("allow it so? [y]es, [e]dit again, [n]o: ")
 		return
 	}
-	u.live.println("it wants to run: " + u.ask.seen.asks())
-	for _, g := range u.ask.seen.Gives {
-		u.live.println(g)
-	}
+	u.live.println(u.ask.seen.Lines(u.live.look)...)
 	switch {
 	case u.ask.seen.Wider:
 		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")

@@ -2,70 +2,45 @@ package term
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/block"
 )
 
-// Question is a question that waits, as who answers it must see it: whole, with
-// the version that an answer is for.
-type Question struct {
-	ID      belay.ActionID
-	Kind    string   // permission, question, continue, budget
-	Text    string   // as it was asked
-	Version string   // of the question
-	Tool    string   // of the call; empty of a question about no call
-	Args    []byte   // of the call, all of them
-	Call    string   // the call, clean, on one line; empty of a question about no call
-	Gives   []string // what an approval gives the call, and why it is asked for once more
-	Wider   bool     // the call ran, and asks for more than its boundary allows
-}
-
-// asks is what it asks, on one line: the call, whole, or the text of a question.
-func (q *Question) asks() string {
-	if q.Call != "" {
-		return q.Call
-	}
-	return Line(q.Text)
-}
-
-// Commands are the commands that answer it as it was shown.
-func (q *Question) Commands() []string {
-	all := AnswerCommands(q.ID, q.Kind)
-	if q.Kind == "permission" {
-		all[0] += " --version " + q.Version
-	}
-	return all
-}
-
-// AnswerCommands are the commands that answer a question, whatever it is now.
-func AnswerCommands(id belay.ActionID, kind string) []string {
+// AnswerCommands are the commands that answer a question. Those that allow a call are
+// bound to what was shown of it; version is empty for whatever it is now.
+func AnswerCommands(id belay.ActionID, kind, version string) []string {
+	approve, deny := "belay approve "+string(id), "belay deny "+string(id)
 	switch kind {
 	case "question":
-		return []string{"belay answer " + string(id) + " TEXT", "belay deny " + string(id)}
+		return []string{"belay answer " + string(id) + " TEXT", deny}
 	case "budget":
-		return []string{"belay approve " + string(id), "belay approve " + string(id) + " --budget +AMOUNT", "belay deny " + string(id)}
+		return []string{approve, approve + " --budget +AMOUNT", deny}
+	case "permission":
+		if version != "" {
+			approve += " --version " + version
+		}
 	}
-	return []string{"belay approve " + string(id), "belay deny " + string(id)}
+	return []string{approve, deny}
 }
 
-// ways lists what an answer gives, and the commands for it.
-func (q *Question) ways(e *Env) []string {
-	all := slices.Clone(q.Gives)
-	for _, c := range q.Commands() {
-		all = append(all, c+e.StoreFlag)
+// ShowQuestion prints a question, whole, and the commands that answer it.
+func (e *Env) ShowQuestion(p *block.Preview) {
+	for _, l := range p.Lines(e.Look(e.Err)) {
+		fmt.Fprintln(e.Err, l)
 	}
-	return all
+	for _, c := range AnswerCommands(p.ID, p.Kind, p.Version) {
+		fmt.Fprintf(e.Err, "  %s%s\n", c, e.StoreFlag)
+	}
 }
 
-// Show prints a call that a person allows, before they do: nothing of it is left out.
-func (q *Question) Show(e *Env) {
-	if e.JSON || q.Call == "" {
+// ShowAsked prints a call that a person allows, before they do: nothing of it is left out.
+func (e *Env) ShowAsked(p *block.Preview) {
+	if e.JSON || p.Kind != "permission" {
 		return
 	}
-	fmt.Fprintf(e.Err, "it wants to run: %s\n", q.Call)
-	for _, s := range q.Gives {
-		fmt.Fprintf(e.Err, "  %s\n", s)
+	for _, l := range p.Lines(e.Look(e.Err)) {
+		fmt.Fprintln(e.Err, l)
 	}
-	fmt.Fprintf(e.Err, "  version %s\n", q.Version)
+	fmt.Fprintf(e.Err, "  version %s\n", p.Version)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -24,7 +25,7 @@ type Result struct {
 	Artifacts []string          `json:"artifacts,omitempty"`
 	Code      string            `json:"code,omitempty"`
 	Reason    string            `json:"reason,omitempty"`
-	Changed   []ChangedFile     `json:"changed,omitempty"`
+	Changed   []block.File      `json:"changed,omitempty"`
 	Cost      *Cost             `json:"cost,omitempty"`
 	Budget    *Budget           `json:"budget,omitempty"`    // of the session
 	Published []view.Artifact   `json:"published,omitempty"` // belay sessions artifacts prints them
@@ -35,8 +36,10 @@ type Result struct {
 	Resume    string            `json:"resume,omitempty"`
 	First     string            `json:"hint,omitempty"` // what to do before that
 
-	Questions []*Question // that wait
-	Hint      string      // of what else may help than resuming
+	Questions []*block.Preview // that wait
+	Wall      time.Duration    // from the beginning of the turn to its end
+	Said      bool             // the summary was shown as an answer
+	Hint      string           // of what else may help than resuming
 }
 
 // Print prints how the turn ended and what can be done next.
@@ -50,10 +53,8 @@ func (r *Result) Print(e *Env) {
 		r.printEnd(e)
 	case len(r.Waits) > 0:
 		for _, q := range r.Questions {
-			fmt.Fprintf(e.Err, "waits for a person: %s\n", q.asks())
-			for _, l := range q.ways(e) {
-				fmt.Fprintf(e.Err, "  %s\n", l)
-			}
+			fmt.Fprintln(e.Err, "waits for a person:")
+			e.ShowQuestion(q)
 		}
 		fmt.Fprintf(e.Err, "then: %s\n", r.Resume)
 	default:
@@ -63,17 +64,18 @@ func (r *Result) Print(e *Env) {
 
 // printEnd prints the end of a turn.
 func (r *Result) printEnd(e *Env) {
-	fmt.Fprintln(e.Err, r.numbers())
+	fmt.Fprintln(e.Err, r.numbers(e))
 	if r.Context != nil {
 		if share, _ := r.Context.Efficiency(); share < belay.LowUse {
 			fmt.Fprintln(e.Err, "context: "+useText(*r.Context))
 		}
 	}
-	if r.Summary != "" && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
+	shown := r.Said && e.IsTerminal != nil && e.IsTerminal(e.Out) && e.IsTerminal(e.Err)
+	if r.Summary != "" && !shown && strings.TrimSpace(r.Summary) != strings.TrimSpace(string(r.Output)) {
 		fmt.Fprintln(e.Out, Text(r.Summary))
 	}
 	for _, p := range r.Published {
-		fmt.Fprintf(e.Err, "published %s, version %s: belay sessions artifacts %s %s%s\n", Line(p.Name), Line(p.Version), r.Session, Line(Quoted(p.Name)), e.StoreFlag)
+		fmt.Fprintf(e.Err, "%s: belay sessions artifacts %s %s%s\n", Line(p.Name), r.Session, Line(Quoted(p.Name)), e.StoreFlag)
 	}
 	if r.NextSteps != "" {
 		fmt.Fprintln(e.Out, "next: "+Text(r.NextSteps))
@@ -113,28 +115,12 @@ func CostOf(s event.TurnStats) *Cost {
 }
 
 // numbers is the last line: what it took.
-func (r *Result) numbers() string {
-	s := fmt.Sprintf("%s in %s: %s, %s", r.Outcome, Millis(r.Stats.ActiveMS), Plural(r.Stats.Steps, "step"), Plural(r.Stats.Calls, "call"))
-	if n := r.Stats.Denied; n > 0 {
-		s += fmt.Sprintf(", %d denied", n)
-	}
-	if u := r.Stats.Usage; u.Reported {
-		s += fmt.Sprintf(", %s tokens read, %s written", Count(u.Input), Count(u.Output))
-	}
-	if r.Cost != nil {
-		s += ", cost " + Money(r.Stats.Cost)
-	}
+func (r *Result) numbers(e *Env) string {
+	end := block.End{Outcome: r.Outcome, Wall: r.Wall, Stats: *r.Stats, Files: r.Changed}
 	if r.Budget != nil {
-		s += ", left " + BudgetText(r.Budget.Left, r.Budget.Limit)
+		end.Left = BudgetText(r.Budget.Left, r.Budget.Limit)
 	}
-	var changed []string
-	for _, f := range r.Changed {
-		changed = append(changed, f.said())
-	}
-	if len(changed) > 0 {
-		s += "; changed " + strings.Join(changed, ", ")
-	}
-	return s
+	return end.Took(e.Look(e.Err))
 }
 
 // Called is how a single call ended, as JSON.

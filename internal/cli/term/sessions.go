@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -50,7 +51,7 @@ func SpentText(s view.Session) string {
 // PrintSession prints a session. Of a call that waits for an answer nothing is left
 // out. The server is the one that continues what no process drives; empty: there is
 // none.
-func PrintSession(e *Env, s view.Session, shell *belay.Shell, owner *store.Owner, waits []*Question, server string) {
+func PrintSession(e *Env, s view.Session, shell *belay.Shell, owner *store.Owner, waits []*block.Preview, server string) {
 	e.Row("session", "%s", s.ID)
 	e.Row("title", "%s", s.Title)
 	if len(s.Tags) > 0 {
@@ -124,20 +125,23 @@ func showWork(e *Env, s view.Session) {
 	}
 }
 
-// showWaiting prints a question and how it is answered.
-func showWaiting(e *Env, o view.Action, r *Question) {
-	how := AnswerCommands(o.ID, o.Kind)
-	if r == nil || r.Call == "" {
+// showWaiting prints a question, whole, and how it is answered.
+func showWaiting(e *Env, o view.Action, p *block.Preview) {
+	version := ""
+	if p == nil {
 		e.Row("waits", "%s", o.Prompt)
 	} else {
-		e.Row("waits", "%s", r.Call)
-		for _, said := range r.Gives {
-			e.Row("", "%s", said)
+		name := "waits"
+		look := e.Look(e.Out)
+		look.Width = 0
+		for _, l := range p.Lines(look) {
+			e.Row(name, "%s", strings.TrimPrefix(l, "! "))
+			name = ""
 		}
-		how = r.Commands()
+		version = p.Version
 	}
 	e.Row("", "until %s", o.Until.Local().Format("2 Jan 15:04"))
-	for _, cmd := range how {
+	for _, cmd := range AnswerCommands(o.ID, o.Kind, version) {
 		e.Row("", "%s", cmd)
 	}
 }

@@ -1,7 +1,6 @@
 package work
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -21,11 +20,10 @@ import (
 // ChatCmd is belay on a terminal without another command: a conversation.
 type ChatCmd struct {
 	command.SettingFlags
-	Continue     bool     `short:"c" help:"Continue the last session of this workspace."`
-	Resume       *string  `short:"r" placeholder:"ID" help:"Continue a session: its id, a beginning or the last digits of it; without an id, one of a list."`
-	Server       string   `placeholder:"URL" help:"Use a server for everything; BELAY_TOKEN has its token."`
-	ScreenReader bool     `help:"Draw nothing anew: states as sentences, numbered choices."`
-	Text         []string `arg:"" optional:"" help:"A message that is sent at once."`
+	Continue bool     `short:"c" help:"Continue the last session of this workspace."`
+	Resume   *string  `short:"r" placeholder:"ID" help:"Continue a session: its id, a beginning or the last digits of it; without an id, one of a list."`
+	Server   string   `placeholder:"URL" help:"Use a server for everything; BELAY_TOKEN has its token."`
+	Text     []string `arg:"" optional:"" help:"A message that is sent at once."`
 }
 
 // Run implements command.Command.
@@ -41,11 +39,8 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.Continue && c.Resume != nil {
 		return 0, belay.Errorf(belay.CodeUsage, "--resume names one session, --continue another").At("--continue").WithHint("leave one of them out")
 	}
-	o := chat.Options{Workspace: a.Workspace, First: strings.Join(c.Text, " "), Desk: desk{a}, Now: a.Now, Explain: a.Explained,
-		Look: block.Options{Colour: a.Getenv("NO_COLOR") == "", UTF8: true, ScreenReader: c.ScreenReader, Me: a.Principal()}}
-	if charset := cmp.Or(a.Getenv("LC_ALL"), a.Getenv("LC_CTYPE"), a.Getenv("LANG")); charset != "" {
-		o.Look.UTF8 = strings.Contains(strings.ToUpper(strings.ReplaceAll(charset, "-", "")), "UTF8")
-	}
+	o := chat.Options{Workspace: a.Workspace, First: strings.Join(c.Text, " "), Desk: desk{a}, Now: a.Now, Explain: a.Explained, Look: a.Look(a.Out)}
+	o.Look.Me = a.Principal()
 	var err error
 	if c.Server == "" {
 		err = c.here(ctx, a, &o)

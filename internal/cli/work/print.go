@@ -27,7 +27,6 @@ type PrintCmd struct {
 	OutputFormat string `enum:"text,json,stream-json" default:"text" placeholder:"FORMAT" help:"text, json (one object at the end) or stream-json (a line for each message)."`
 	Resume       string `short:"r" placeholder:"ID" help:"Continue this session."`
 	Continue     bool   `short:"c" help:"Continue the last session of this workspace."`
-	Verbose      bool   `help:"Tell on standard error what happens."`
 
 	AllowedTools    string `name:"allowedTools" aliases:"allowed-tools" placeholder:"LIST" help:"Only these tools; it allows none of their calls."`
 	DisallowedTools string `name:"disallowedTools" aliases:"disallowed-tools" placeholder:"LIST" help:"None of these tools."`

@@ -111,10 +111,12 @@ func (p *printing) fact(e event.Envelope) {
 	if p.a.JSON {
 		p.a.PrintJSON(e)
 	}
-	if p.c.Verbose {
+	if p.a.Verbose {
 		p.story.Apply(e)
+		look := p.a.Look(p.a.Err)
+		look.Me = p.a.Principal()
 		for _, b := range p.story.Take() {
-			for _, l := range block.Render(b, block.Options{Verbose: true, Me: p.a.Principal(), Now: p.a.Now()}) {
+			for _, l := range block.Render(b, look) {
 				fmt.Fprintln(p.a.Err, l)
 			}
 		}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 )
@@ -56,7 +55,7 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	if w.strict && e.Outcome == belay.Completed && e.Stats.Denied > 0 {
 		r.Exit = belay.ExitDenied
 	}
-	r.Changed = term.CountLines(ctx, w.Store, e.Files)
+	r.Changed, r.Wall, r.Said = e.Files, e.Wall, e.Said
 	r.Cost = term.CostOf(e.Stats)
 	if e.To-e.From < maxUseRead {
 		if u, err := app.UseOfTurn(ctx, w.Store, w.thread, e.From); err == nil && u.Given >= belay.LeastGiven {
@@ -122,7 +121,6 @@ func (w *turnRun) waits(ctx context.Context, r *term.Result) error {
 		if q == nil { // it was answered meanwhile
 			continue
 		}
-		q.Text = o.Data.(event.ActionRequired).Prompt.Text
 		r.Questions = append(r.Questions, q)
 	}
 	return nil

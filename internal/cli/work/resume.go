@@ -195,15 +195,8 @@ func newest(s *app.SessionState, turn belay.TurnID) bool {
 // ended makes the end of a turn known that came before this process.
 func (w *turnRun) ended(ctx context.Context, turn belay.TurnID) error {
 	w.turn = turn
-	for ev, err := range w.Store.Read(ctx, w.thread.Stream(), 0) {
-		if err != nil {
-			return err
-		}
-		if ev.IDs.Turn == turn {
-			w.watch.End.Fold(ev)
-		}
-	}
-	return nil
+	w.watch.Follows(turn)
+	return w.past(ctx, turn)
 }
 
 // retry starts another attempt of the session's newest task on the same thread.

@@ -12,6 +12,8 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -296,14 +298,9 @@ func (w *turnRun) standing(ctx context.Context) error {
 		return err
 	}
 	if s.Turn != nil {
-		p := term.Progress{Steps: s.Turn.Steps, Usage: s.Turn.Usage}
-		if s.Turn.Step != nil {
-			p.Step = s.Turn.Step.ID
-			for _, c := range s.Turn.Step.Calls {
-				p.Calls = append(p.Calls, event.ModelCall{ID: c.ID, Name: c.Name, Args: c.Args, Path: c.Path, Paths: c.Paths})
-			}
+		if err := w.past(ctx, s.Turn.Turn); err != nil {
+			return err
 		}
-		w.watch.GoOn(p)
 	}
 	if len(s.Opens()) == 0 {
 		return nil
@@ -318,9 +315,22 @@ func (w *turnRun) standing(ctx context.Context) error {
 	return nil
 }
 
+// past makes known what happened in a turn before this process followed it.
+func (w *turnRun) past(ctx context.Context, turn belay.TurnID) error {
+	for rec, err := range w.Store.Window(ctx, store.Window{Stream: w.thread.Stream(), Before: w.from + 1}) {
+		if err != nil {
+			return err
+		}
+		if rec.Event.IDs.Turn == turn {
+			w.watch.Past(rec.Event)
+		}
+	}
+	return nil
+}
+
 // Question reads a question of the thread as it stands now.
-func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*term.Question, error) {
-	return command.RequestOf(ctx, w.Store, w.thread.Stream(), id)
+func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*block.Preview, error) {
+	return approvals.Preview(ctx, w.Runtime, w.thread, id)
 }
 
 // Answer gives the thread an answer of the person at this terminal.
