@@ -24,7 +24,7 @@ import (
 // client is told.
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
-	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
 	"fork_session": belay.CodeBadState, "rollback_thread": belay.CodeBadState, "undo_turns": belay.CodeBadState,
 }
 
@@ -60,7 +60,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
-			"tool": "todo", "processId": "proc_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x", "server": "none", "pinId": "p1",
+			"tool": "todo", "processId": "proc_x", "subagentId": "sub_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x", "server": "none", "pinId": "p1",
 			"turn": "0", "budget": "500ktok", "rules": "version: 1", "settings": `{"mode":"plan"}`, "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
 		if c.Name == "ack_events" {
 			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)

@@ -27,14 +27,17 @@ func (e *Env) Look(out io.Writer) block.Options {
 		o.Colour = true
 	case "never":
 	default:
-		o.Colour = moves && e.Getenv("NO_COLOR") == ""
+		o.Colour = e.colours(out) && e.Getenv("NO_COLOR") == ""
 	}
 	return o
 }
 
 // moves reports whether a stream is a terminal on which lines are drawn over.
-func (e *Env) moves(out io.Writer) bool {
-	return e.IsTerminal != nil && e.IsTerminal(out) && !e.JSON && !e.Plain && !e.ScreenReader && e.Getenv("TERM") != "dumb"
+func (e *Env) moves(out io.Writer) bool { return e.colours(out) && !e.ScreenReader }
+
+// colours reports whether a stream is a terminal that understands more than text.
+func (e *Env) colours(out io.Writer) bool {
+	return e.IsTerminal != nil && e.IsTerminal(out) && !e.JSON && !e.Plain && e.Getenv("TERM") != "dumb"
 }
 
 // utf8 reports whether a stream shows more than ASCII, as the locale says. Without one a
