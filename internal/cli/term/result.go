@@ -36,10 +36,10 @@ type Result struct {
 	Resume    string            `json:"resume,omitempty"`
 	First     string            `json:"hint,omitempty"` // what to do before that
 
-	Questions []*block.Preview // that wait
-	Wall      time.Duration    // from the beginning of the turn to its end
-	Said      bool             // the summary was shown as an answer
-	Hint      string           // of what else may help than resuming
+	Questions []*block.Preview `json:"-"` // that wait
+	Wall      time.Duration    `json:"-"` // from the beginning of the turn to its end
+	Said      bool             `json:"-"` // the summary was shown as an answer
+	Hint      string           `json:"-"` // of what else may help than resuming
 }
 
 // Print prints how the turn ended and what can be done next.
