@@ -136,16 +136,21 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 		sends = append(sends, core.Send{To: child.Thread.Stream(), Command: belay.UseWorkspace{Use: &s.Use}})
 	}
 	sends = append(sends, s.share(child.Thread)...)
-	var budget *belay.BudgetGrant
-	if s.Budget.Limited() {
-		budget = &belay.BudgetGrant{Limit: s.Budget.Told()}
-	}
 	turn := belay.TurnID(belay.DeriveID(belay.PrefixTurn, belay.StreamID(c.Subagent), 0, 0))
 	sends = append(sends,
 		core.Send{To: child.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: child.Thread, Turn: turn, Rules: c.Rules, Priority: c.Priority,
-			Budget: budget, Parent: c.ParentTask, Subagent: c.Subagent, Wait: waits}},
+			Budget: s.toldBudget(), Parent: c.ParentTask, Subagent: c.Subagent, Wait: waits}},
 		child.tell(belay.TellParent{}))
 	return facts, sends, nil
+}
+
+// toldBudget tells a child that the session has a budget, so that it asks before it
+// spends; nil: nothing is limited.
+func (s *State) toldBudget() *belay.BudgetGrant {
+	if !s.Budget.Limited() {
+		return nil
+	}
+	return &belay.BudgetGrant{Limit: s.Budget.Told()}
 }
 
 // tell is a message to the parent about the child.
@@ -213,12 +218,8 @@ func (s *State) givePlaces(rd *core.Ready) {
 	if next == nil {
 		return
 	}
-	var budget *belay.BudgetGrant
-	if s.Budget.Limited() {
-		budget = &belay.BudgetGrant{Limit: s.Budget.Told()}
-	}
 	rd.Decided = append(rd.Decided, core.Fact{IDs: next.ids(s.Session), Data: event.SubagentStatus{Status: event.SubagentRunning}})
-	rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Budget: budget}})
+	rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Budget: s.toldBudget()}})
 }
 
 // applyFamily folds the facts of children.
