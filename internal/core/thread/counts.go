@@ -53,46 +53,49 @@ type counts struct {
 	Learned []contextSize `json:"learned,omitempty"` // contexts of models, the latest last
 }
 
-// contextSize is how much a model reads, as its server said when it refused more.
+// contextSize is how much a model reads: as its server said when it refused more, or
+// as much as it read of a request that it cut.
 type contextSize struct {
 	event.Route
-	Tokens int64 `json:"tokens"`
+	Tokens int64 `json:"tokens"`        // 0: its reports are no sizes, so they don't tell
+	Cut    bool  `json:"cut,omitempty"` // by its reports; a refusal's words are better
 }
 
 // maxContextSizes bounds the models whose context is remembered.
 const maxContextSizes = 16
 
-// learnContext folds the context that a refusal names, as the counts have it: where a
-// request was refused that was estimated to be shorter, they are too low.
-func (c *counts) learnContext(st *Step, limit int64) {
-	of, tokens := st.Asked, limit
+// learnContext folds the context that a failed request taught, as the counts have it:
+// where a request was refused that was estimated to be shorter, they are too low.
+func (c *counts) learnContext(st *Step, p event.ModelFailed) {
+	tokens := p.Limit
 	if st.Tokens > 0 {
-		tokens = min(limit, max(st.Tokens, limit/2))
+		tokens = min(tokens, max(st.Tokens, tokens/2))
 	}
 	if tokens > 0 {
-		c.Learned = slices.DeleteFunc(c.Learned, func(s contextSize) bool { return s.Route == of })
-		c.Learned = keep(append(c.Learned, contextSize{of, tokens}), maxContextSizes)
+		c.keepContext(contextSize{st.Asked, tokens, p.Usage.Reported})
 	}
 }
 
-// learned is the context of a model that a refusal named; 0: none did.
-func (c *counts) learned(of event.Route) int64 {
-	if s := find(c.Learned, func(s *contextSize) bool { return s.Route == of }); s != nil {
-		return s.Tokens
-	}
-	return 0
+func (c *counts) keepContext(size contextSize) {
+	c.Learned = slices.DeleteFunc(c.Learned, func(s contextSize) bool { return s.Route == size.Route })
+	c.Learned = keep(append(c.Learned, size), maxContextSizes)
+}
+
+// learned is what is known of a model's context; nil: nothing.
+func (c *counts) learned(of event.Route) *contextSize {
+	return find(c.Learned, func(s *contextSize) bool { return s.Route == of })
 }
 
 // contextOf is how many tokens a model reads: as many as the catalogue says, or its
 // server, which knows better if it takes less; 0 if nothing says it.
 func (c *counts) contextOf(m core.Candidate) int64 {
-	switch learned := c.learned(m.Route); {
-	case m.Context == 0:
-		return learned
-	case learned == 0:
+	switch size := c.learned(m.Route); {
+	case size == nil || size.Tokens == 0:
 		return m.Context
+	case m.Context == 0:
+		return size.Tokens
 	default:
-		return min(learned, m.Context)
+		return min(size.Tokens, m.Context)
 	}
 }
 
@@ -102,8 +105,8 @@ const leastCut = 512
 // cut is which reports mean that the server left out a part of the request: those of
 // less than half of the estimate, but not of much less than it read before, as some
 // report only what is new to them. So may less than half of the instructions and tools
-// be: it teaches nothing, and neither does any later report of that model. A server is
-// told so once.
+// be: it teaches nothing, and neither does any other report of that model, before it or
+// after. A server is told so once.
 func (d *decision) cut() core.Cut {
 	to, c := d.to(), &d.Counts
 	fixed := scaled(d.rules.Tokens, leastFactor)
@@ -112,7 +115,7 @@ func (d *decision) cut() core.Cut {
 		reported = c.Most
 		expected = max(expected, c.Most+c.All-c.MostAt) // a server that cuts reports the same again and again
 	}
-	if c.All == 0 || c.learned(to.Route) > 0 || 0 < reported && reported < fixed {
+	if c.All == 0 || c.learned(to.Route) != nil {
 		return core.Cut{}
 	}
 	cut := core.Cut{From: max(leastCut, fixed, reported/4*3), Below: expected / 2}
@@ -178,7 +181,7 @@ func (s *State) count(e event.Envelope) {
 		}
 	case event.ModelFailed:
 		if s.step() != nil {
-			c.learnContext(s.Turn.Step, p.Limit)
+			c.learnContext(s.Turn.Step, p)
 		}
 	case event.ModelCompleted:
 		if st := s.step(); st != nil && st.Tokens > 0 && st.From >= s.from() { // a report about a longer window says nothing of this one
@@ -211,6 +214,9 @@ func (c *counts) learn(st *Step, u belay.Usage, answer int64) {
 	}
 	if c.Asked != st.Asked {
 		c.Asked, c.Factor, c.Taught, c.Most = st.Asked, 0, 0, 0
+	}
+	if size := c.learned(st.Asked); u.Input < scaled(st.Fixed, leastFactor) && (size == nil || size.Cut) {
+		c.keepContext(contextSize{Route: st.Asked, Cut: true})
 	}
 	if input := min(u.Input, mostReported); input > c.Most {
 		c.Most, c.MostAt = input, c.All

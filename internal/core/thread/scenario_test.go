@@ -441,7 +441,8 @@ func (w *world) model(rest string) {
 	w.add([]core.Fact{w.d.s.fact(p)}, nil)
 }
 
-// fail is CLASS [CODE] [WAIT].
+// fail is CLASS [CODE] [WAIT]; in place of the code, limit= is the context that the
+// refusal names, and cut= as much as the server says that it read.
 func (w *world) fail(rest string) {
 	st := w.d.s.Turn.Step
 	class, rest, _ := strings.Cut(rest, " ")
@@ -450,6 +451,9 @@ func (w *world) fail(rest string) {
 	p := event.ModelFailed{Attempt: st.Attempt, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient" || class == "rate_limited"}}
 	if limit, ok := strings.CutPrefix(code, "limit="); ok {
 		p.Limit, _ = strconv.ParseInt(limit, 10, 64)
+	} else if read, ok := strings.CutPrefix(code, "cut="); ok {
+		p.Limit, _ = strconv.ParseInt(read, 10, 64)
+		p.Charge, p.Usage = event.ChargeAnswer, belay.Usage{Input: p.Limit, Reported: true}
 	} else if code != "" {
 		p.Problem.Code = code
 	}
