@@ -20,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	sandbox.Main()
 	testscript.Main(m, map[string]func(){
-		"http": httpMain, "mcpserver": mcpServerMain,
+		"http": httpMain, "mcpserver": mcpServerMain, "editor": editorMain,
 		"belay": func() {
 			code := cli.Main(context.Background(), os.Args[1:], cli.Process())
 			sandbox.Cleanup()

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/story"
@@ -35,6 +36,14 @@ type Action struct {
 	Prompt   string                 `json:"prompt,omitempty"`
 	Asked    time.Time              `json:"asked,omitzero"`
 	Until    time.Time              `json:"until"` // then it is denied
+}
+
+// Answers is the scope that an answer to a question needs, and the role that has it.
+func Answers(a Action) (auth.Scope, auth.Role) {
+	if a.Budget != nil {
+		return auth.Work, auth.Operator
+	}
+	return auth.Answer, auth.Approver
 }
 
 // OpenAction is a question of a thread that waits, or nil.

@@ -75,7 +75,7 @@ func (local) Done(context.Context, *Call, Outcome) error           { return nil 
 // Local is the runtime of a process that serves one person, for use cases that change
 // nothing: an engine and workspaces are its maker's to add.
 func Local(st store.Store, principal string, now func() time.Time) *Runtime {
-	return &Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st)}, Drives: local{}, Recorder: local{}, Principal: principal, Now: now}
+	return &Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st), Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}, Drives: local{}, Recorder: local{}, Principal: principal, Now: now}
 }
 
 // Call is a use case that the person whose process this is asks for.

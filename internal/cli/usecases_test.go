@@ -56,7 +56,6 @@ var aboutThisMachine = map[string]string{
 	"verify":           "it checks the store's folder",
 	"version":          "it is about the program",
 	"views rebuild":    "it makes rows of the store's folder anew",
-	"why":              "it explains facts that reads show",
 	"worktree list":    "it looks at folders of this machine",
 	"worktree remove":  "it removes folders of this machine",
 }

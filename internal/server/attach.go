@@ -25,6 +25,9 @@ import (
 // endlessRoutes are the routes whose answer has no end, besides the streams.
 var endlessRoutes = []route{
 	{pattern: attachRoute, scope: auth.Read, query: []read.Param{{Name: "offset"}, {Name: "readOnly"}}, handle: func(s *Server) http.HandlerFunc { return s.attach }},
+	{pattern: "POST /mcp", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.serveMCP }},
+	{pattern: "GET /mcp", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.serveMCP }},
+	{pattern: "DELETE /mcp", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.serveMCP }},
 }
 
 const (

@@ -179,13 +179,17 @@ func (b *apiBuilder) add(r apiRow) error {
 		}
 		op.Responses["200"] = &apiResponse{Description: "The result.", Content: good}
 	}
+	at := b.doc.Paths[r.path]
+	if at == nil {
+		at = &apiPath{}
+		b.doc.Paths[r.path] = at
+	}
 	if r.in == nil {
-		b.doc.Paths[r.path] = &apiPath{Get: op}
+		at.Get = op
 		return nil
 	}
 	in, err := b.media(r.in, "application/json")
-	op.Body = &apiBody{Required: true, Content: in}
-	b.doc.Paths[r.path] = &apiPath{Post: op}
+	op.Body, at.Post = &apiBody{Required: true, Content: in}, op
 	return err
 }
 
@@ -253,6 +257,8 @@ func otherRoutes() []apiRow {
 			in: reflect.TypeFor[CreateRun](), out: reflect.TypeFor[app.Result](), parameters: []apiParameter{keyParameter}},
 		{path: "/v1/openapi.json", id: "getOpenAPI", tag: "operation", doc: "This description.", scope: auth.Read, answer: document("The document.", "application/json", &jsonschema.Schema{Type: "object"})},
 		{path: "/metrics", id: "getMetrics", tag: "operation", doc: "Figures in Prometheus' text format.", scope: auth.Read, answer: document("The document.", "text/plain", aText)},
+		{path: "/mcp", id: "sendMcp", tag: "operation", doc: "Send a message of the Model Context Protocol, over streamable HTTP.", scope: auth.Read, in: reflect.TypeFor[MCPMessage](), answer: document("Messages of the protocol.", "text/event-stream", aText)},
+		{path: "/mcp", id: "followMcp", tag: "operation", doc: "Follow what the server sends in a session of the Model Context Protocol.", scope: auth.Read, answer: document("Messages of the protocol.", "text/event-stream", aText)},
 		{path: "/healthz", id: "getHealth", tag: "operation", doc: "Tell that the process lives.", out: reflect.TypeFor[Health]()},
 		{path: "/readyz", id: "getReadiness", tag: "operation", doc: "Tell whether the server takes work.", out: reflect.TypeFor[Health]()},
 		{path: attach, id: "attach", tag: "reads", doc: "Follow a program's output over WebSocket, and type on it.", scope: auth.Read, status: "101",

@@ -68,7 +68,9 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.HandleFunc(r.Pattern, s.scoped(auth.Read, h))
 	}
-	return s.admit(methods(mux))
+	all := s.admit(methods(mux))
+	s.mcp = s.newMCP(all)
+	return all
 }
 
 // only lets a request through whose query says nothing but what a route knows.

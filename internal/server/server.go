@@ -39,6 +39,8 @@ type Config struct {
 	Origins  []string         // of pages that may use the server besides its own
 	Version  string
 
+	MCPApprover bool // clients of /mcp may answer what agents ask, if their role may
+
 	Rate        int           // requests of a token in a second; 2000
 	Connections int           // at once; 4096
 	Sessions    int           // that run at once, of all tenants; 256
@@ -55,7 +57,9 @@ type Server struct {
 	strangers *rateLimiter
 	slots     chan struct{}
 	metrics   *metrics
-	audit     *auditor // of the default tenant: sessions without another
+	mcp       *mcpServer
+	streams   context.Context // of answers without an end
+	audit     *auditor        // of the default tenant: sessions without another
 	started   time.Time
 
 	life context.Context // of everything; ends last
@@ -122,12 +126,13 @@ func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err err
 		s.shut()
 		return errors.Join(err, l.Close())
 	}
-	streams, cut := context.WithCancel(s.life)
+	var cut context.CancelFunc
+	s.streams, cut = context.WithCancel(s.life)
 	defer cut()
 	h := &http.Server{
 		Handler: s.routes(), ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
 		TLSConfig: s.c.TLS, ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug), Protocols: protocols(),
-		BaseContext: func(net.Listener) context.Context { return streams },
+		BaseContext: func(net.Listener) context.Context { return s.streams },
 	}
 	var serving sync.WaitGroup
 	failed := make(chan error, 1)
@@ -150,6 +155,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err err
 		h.Close() //nolint:errcheck // what is left is cut
 	}
 	stop()
+	s.mcp.close()
 	s.attached.Wait() // they aren't the HTTP server's any more
 	serving.Wait()
 	s.shut()

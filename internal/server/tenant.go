@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/config/template"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -18,6 +19,7 @@ import (
 type TenantConfig struct {
 	*app.Runtime                                                 // without scheduler, recorder and clock, which are the server's; the server runs the hub of its reads
 	Retain       func(ctx context.Context) (app.Retained, error) // a round of retention, called by one goroutine; nil: it keeps everything
+	Templates    func() (*template.Catalog, error)               // those of its workspace; nil: there are none
 	Close        func() error
 }
 

@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -198,10 +197,7 @@ func (in *RespondAction) check() error {
 // mayAnswer refuses callers whose role isn't for the kind of question: who gives work
 // decides what it may cost, who answers for what agents do decides the rest.
 func mayAnswer(r *app.Call, open *app.Action) error {
-	need, who := auth.Answer, auth.Approver
-	if open.Budget != nil {
-		need, who = auth.Work, auth.Operator
-	}
+	need, who := app.Answers(*open)
 	if r.By.May(need) {
 		return nil
 	}

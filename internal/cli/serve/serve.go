@@ -27,6 +27,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/template"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/server"
 	"github.com/belay-run/belay/internal/store"
@@ -47,6 +48,8 @@ type ServeCmd struct {
 	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant (default as --sessions)."`
 	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second (default 2000)."`
 	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked (default 10s)."`
+
+	MCPApprover bool `name:"mcp-approver" help:"Clients of /mcp may answer what agents ask, with a token of role approver or owner. A model that drives such a client could answer its own questions."`
 
 	pair certificate
 }
@@ -198,7 +201,7 @@ func (c *ServeCmd) config(a *command.Program) (server.Config, error) {
 		level = slog.LevelDebug
 	}
 	cfg := server.Config{Commands: a.Build.Commands, Reads: a.Build.Reads, Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: command.BuildVersions().Version,
-		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain}
+		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain, MCPApprover: c.MCPApprover}
 	if err := c.check(); err != nil {
 		return cfg, err
 	}
@@ -316,7 +319,7 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	s.mu.Lock()
 	s.open = append(s.open, w)
 	s.mu.Unlock()
-	t := server.TenantConfig{Close: r.Close, Runtime: &app.Runtime{Store: st, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w,
+	t := server.TenantConfig{Close: r.Close, Templates: func() (*template.Catalog, error) { return a.Environment().Templates(ws) }, Runtime: &app.Runtime{Store: st, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w,
 		Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}}
 	if db, ok := st.(store.Admin); ok {
 		t.Retain = (&storage.Retainer{DB: db, Now: a.Now}).Round
