@@ -137,8 +137,8 @@ type shown struct {
 }
 
 func (s *server) read(ctx context.Context, _ *sdk.CallToolRequest, in readIn) (*sdk.CallToolResult, any, error) {
-	var out shown
-	err := s.Runtime.Read(ctx, "read_sessions_id", chat.Query{ID: string(in.Session)}, &out.Session)
+	var of, out shown
+	err := s.Runtime.Read(ctx, "read_sessions_id", chat.Query{ID: string(in.Session)}, &of)
 	if err == nil {
 		last := ""
 		if in.Last > 0 {
@@ -149,6 +149,7 @@ func (s *server) read(ctx context.Context, _ *sdk.CallToolRequest, in readIn) (*
 	if err != nil {
 		return nil, nil, told(err)
 	}
+	out.Session = of.Session
 	return nil, out, nil
 }
 
