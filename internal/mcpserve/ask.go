@@ -13,10 +13,6 @@ import (
 	"github.com/belay-run/belay/internal/view/story"
 )
 
-// newRounds is the protocol from which a server doesn't send requests: it answers a call
-// with what it wants to know, and the client calls again.
-const newRounds = "2026-07-28"
-
 // question has the client ask its person, if it can and the person may answer. Else the
 // turn waits: stop says so.
 func (f *following) question(ctx context.Context, stop context.CancelCauseFunc, id belay.ActionID) error {
@@ -31,7 +27,7 @@ func (f *following) question(ctx context.Context, stop context.CancelCauseFunc, 
 	if !f.asksForms() || !f.mayAnswer(all[i]) {
 		return errWaits
 	}
-	if f.request.Session.InitializeParams().ProtocolVersion >= newRounds {
+	if f.request.Session.InitializeParams().ProtocolVersion >= withoutSessions {
 		return f.handBack(all[i])
 	}
 	asking, done := context.WithCancel(ctx)

@@ -8,19 +8,14 @@ import (
 	"sync"
 	"time"
 
-	sdkauth "github.com/modelcontextprotocol/go-sdk/auth"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/chat/remote"
 	"github.com/belay-run/belay/internal/mcpserve"
 )
-
-// mcpIdle is how long a session of the Model Context Protocol lasts without a request.
-const mcpIdle = 10 * time.Minute
 
 // MCPMessage is what POST /mcp takes, as JSON-RPC has it.
 type MCPMessage struct {
@@ -37,7 +32,7 @@ type MCPMessage struct {
 // any other request is.
 type mcpServer struct {
 	s       *Server
-	handler http.Handler // of the SDK
+	handler http.Handler // of the protocol
 	routes  http.Handler // of everything, behind the gate
 
 	mu       sync.Mutex
@@ -47,16 +42,7 @@ type mcpServer struct {
 
 func (s *Server) newMCP(routes http.Handler) *mcpServer {
 	m := &mcpServer{s: s, routes: routes, sessions: map[*sdk.ServerSession]struct{}{}}
-	h := sdk.NewStreamableHTTPHandler(m.serverOf, &sdk.StreamableHTTPOptions{SessionTimeout: mcpIdle, MaxRequestBodyBytes: app.MaxBody,
-		PropagateRequestCancellation: true, DisableLocalhostProtection: true}) // the gate has checked host and origin already
-	// A session belongs to the token that opened it.
-	m.handler = sdkauth.RequireBearerToken(func(ctx context.Context, _ string, _ *http.Request) (*sdkauth.TokenInfo, error) {
-		p, ok := auth.From(ctx)
-		if !ok {
-			return nil, sdkauth.ErrInvalidToken
-		}
-		return &sdkauth.TokenInfo{UserID: p.TokenID}, nil
-	}, &sdkauth.RequireBearerTokenOptions{AllowMissingExpiration: true})(h)
+	m.handler = mcpserve.Handler(m.serverOf)
 	return m
 }
 
