@@ -63,6 +63,7 @@ func promised(spec belay.ToolSpec, r tool.Result) error {
 		said = fmt.Sprintf("it has %d pictures and documents; %d are the most", len(r.Attached), tool.MaxAttached)
 	case len(r.Data) > tool.MaxData:
 		said = fmt.Sprintf("its data has %d bytes; %d are the most", len(r.Data), tool.MaxData)
+	case len(r.Data) == 0 && r.Exit != 0: // its program failed, as its text says
 	case len(r.Data) == 0 && len(spec.Output) > 0:
 		said = "it has no data, which its output schema asks for"
 	case len(r.Data) > 0 && !json.Valid(r.Data):

@@ -1,7 +1,9 @@
 package host
 
 import (
+	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -55,11 +57,33 @@ func (t *command) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	r, _, err := p.Run(ctx, c)
+	if err == nil && r.Exit == 0 && len(t.c.Spec.Output) > 0 {
+		r.Data = dataOf(c, r)
+	}
 	r.Text = t.framed(r.Text)
 	if e, ok := errors.AsType[*tool.Error](err); ok {
 		e.Text = t.framed(e.Text)
 	}
 	return r, err
+}
+
+// dataOf is what a program printed, if that is one JSON value; nil: it isn't, or it is
+// too long.
+func dataOf(c tool.Call, r tool.Result) json.RawMessage {
+	text := []byte(strings.TrimSuffix(r.Text, "exit 0"))
+	if r.Output != nil {
+		if r.Output.Size > tool.MaxData {
+			return nil
+		}
+		var err error
+		if text, err = c.Sink.Kept(r.Output.Digest); err != nil {
+			return nil
+		}
+	}
+	if text = bytes.TrimSpace(text); !json.Valid(text) {
+		return nil
+	}
+	return text
 }
 
 var _ tool.ProgramLister = (*command)(nil)

@@ -210,3 +210,37 @@ func TestASpecIsWhatTheGateGoesBy(t *testing.T) {
 		t.Errorf("got %+v", s)
 	}
 }
+
+// TestWhatACommandPrintsIsItsData has commands with an output schema print JSON, something
+// else, too much to be shown, and fail.
+func TestWhatACommandPrintsIsItsData(t *testing.T) {
+	const count = `
+name: count
+description: Counts.
+args: {type: object, properties: {text: {type: string}, exit: {type: integer}}}
+argv: [sh, -c, 'printf %s "$1"; exit "$2"', sh, "{text}", "{exit}"]
+dash: [text]
+output_limit: 256
+output_schema: {type: object, properties: {count: {type: integer}}, required: [count]}
+`
+	long := `{"count":1,"more":"` + strings.Repeat("x", 2000) + `"}`
+	for _, c := range []struct {
+		text string
+		exit int
+		want string
+	}{
+		{`{"count": 3}`, 0, `{"count": 3}`},
+		{long, 0, long},
+		{"three", 0, ""},
+		{`{"count": 3}`, 1, ""},
+	} {
+		b := tooltest.NewBench(t)
+		r, err := b.Run(t.Context(), first(t, count), args{"text": c.text, "exit": c.exit})
+		if err != nil || string(r.Data) != c.want || r.Exit != c.exit {
+			t.Errorf("%.20s: data %.40s, exit %d, %v", c.text, r.Data, r.Exit, err)
+		}
+	}
+	if _, err := manifest.Parse("m.yaml", []byte(strings.Replace(count, "{type: object, properties: {count", "{type: objekt, properties: {count", 1))); belay.CodeOf(err) != belay.CodeBadManifest || !strings.Contains(err.Error(), "output_schema is not a JSON Schema") {
+		t.Errorf("a schema that is none: %v", err)
+	}
+}

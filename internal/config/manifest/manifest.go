@@ -68,6 +68,7 @@ type file struct {
 	Access       string   `yaml:"access"`
 	Path         string   `yaml:"path"`
 	Output       int      `yaml:"output_limit"`
+	Schema       any      `yaml:"output_schema"`
 	Capabilities []string `yaml:"capabilities"`
 	Untrusted    bool     `yaml:"untrusted"`
 	Group        string   `yaml:"group"`
@@ -169,8 +170,8 @@ func (r *reader) identity(c *Command) error {
 	return nil
 }
 
-// schema reads the arguments' schema. Additional properties are refused unless
-// it allows them.
+// schema reads the arguments' schema, and that of the output. Additional arguments are
+// refused unless it allows them.
 func (r *reader) schema(c *Command) error {
 	n := strictyaml.At(r.Root, "args")
 	raw := []byte(`{"type":"object","properties":{},"additionalProperties":false}`)
@@ -205,6 +206,17 @@ func (r *reader) schema(c *Command) error {
 		}
 	}
 	c.Spec.Input = raw
+	if n = strictyaml.At(r.Root, "output_schema"); n == nil {
+		return nil
+	}
+	text, err := nodeJSON(n)
+	if err == nil {
+		_, err = tool.ReadSchema([]byte(text))
+	}
+	if err != nil {
+		return r.Fail([]any{"output_schema"}, "output_schema is not a JSON Schema: %v", err).WithHint("output_schema: {type: object, properties: {count: {type: integer}}, required: [count]}")
+	}
+	c.Spec.Output = json.RawMessage(text)
 	return nil
 }
 
