@@ -6,7 +6,6 @@ import (
 	"net/http"
 	"slices"
 	"strings"
-	"sync"
 	"testing"
 
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -28,17 +27,23 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
+// mcpVersions are versions of the protocol with sessions, and without.
+var mcpVersions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
+
 // editor connects an MCP client to the rig's server.
-func (r *rig) editor(token string, o *sdk.ClientOptions) (*sdk.ClientSession, error) {
+func (r *rig) editor(token, protocol string, o *sdk.ClientOptions) (*sdk.ClientSession, error) {
 	c := sdk.NewClient(&sdk.Implementation{Name: "editor", Version: "1"}, o)
-	return c.Connect(r.t.Context(), &sdk.StreamableClientTransport{Endpoint: r.url + "/mcp", HTTPClient: &http.Client{Transport: bearing{token, r.client.Transport}}, MaxRetries: -1}, nil)
+	return c.Connect(r.t.Context(), &sdk.StreamableClientTransport{Endpoint: r.url + "/mcp", HTTPClient: &http.Client{Transport: bearing{token, r.client.Transport}}, MaxRetries: -1}, &sdk.ClientSessionOptions{ProtocolVersion: protocol})
 }
 
-func (r *rig) mustEdit(role auth.Role, o *sdk.ClientOptions) *sdk.ClientSession {
+func (r *rig) mustEdit(role auth.Role, protocol string, o *sdk.ClientOptions) *sdk.ClientSession {
 	r.t.Helper()
-	c, err := r.editor(r.token(role, auth.DefaultTenant), o)
+	c, err := r.editor(r.token(role, auth.DefaultTenant), protocol, o)
 	if err != nil {
 		r.t.Fatal(err)
+	}
+	if got := c.InitializeResult().ProtocolVersion; got != protocol {
+		r.t.Fatalf("protocol %s, want %s", got, protocol)
 	}
 	r.t.Cleanup(func() { c.Close() }) //nolint:errcheck // the server may be gone
 	return c
@@ -92,7 +97,7 @@ func TestEachRoleHasItsToolsOverMCP(t *testing.T) {
 				want = append(want, "approval_answer")
 			}
 			slices.Sort(want)
-			c := r.mustEdit(role, nil)
+			c := r.mustEdit(role, mcpVersions[len(role)%len(mcpVersions)], nil)
 			if got := toolNames(t, c); !slices.Equal(got, want) {
 				t.Errorf("approver %t, role %s: %v, want %v", approver, role, got, want)
 			}
@@ -109,13 +114,16 @@ func TestEachRoleHasItsToolsOverMCP(t *testing.T) {
 // TestAClientOfMCPWorksWithSessions runs one, follows it by progress, reads it, finds it
 // and asks why.
 func TestAClientOfMCPWorksWithSessions(t *testing.T) {
+	for _, protocol := range mcpVersions {
+		t.Run(protocol, func(t *testing.T) { worksOverMCP(t, protocol) })
+	}
+}
+
+func worksOverMCP(t *testing.T, protocol string) {
 	r := newRig(t, once)
-	var mu sync.Mutex
-	var said []string
-	c := r.mustEdit(auth.Operator, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, q *sdk.ProgressNotificationClientRequest) {
-		mu.Lock()
-		defer mu.Unlock()
-		said = append(said, q.Params.Message)
+	said := make(chan string, 100)
+	c := r.mustEdit(auth.Operator, protocol, &sdk.ClientOptions{ProgressNotificationHandler: func(_ context.Context, q *sdk.ProgressNotificationClientRequest) {
+		said <- q.Params.Message
 	}})
 	var ran struct {
 		Session belay.SessionID `json:"sessionId"`
@@ -148,10 +156,8 @@ func TestAClientOfMCPWorksWithSessions(t *testing.T) {
 	if _, err := c.ReadResource(t.Context(), &sdk.ReadResourceParams{URI: "belay://sessions/sess_none"}); err == nil {
 		t.Error("a resource that there isn't was read")
 	}
-	mu.Lock()
-	defer mu.Unlock()
-	if len(said) == 0 {
-		t.Error("run said nothing of its progress")
+	if text := <-said; text == "" { // it may come behind the answer
+		t.Error("the progress of run has no text")
 	}
 }
 
@@ -159,26 +165,35 @@ func TestAClientOfMCPWorksWithSessions(t *testing.T) {
 // answer gets it answered, another one learns that it waits.
 // Guarantee: X8.
 func TestAClientOfMCPAsksItsPerson(t *testing.T) {
+	for _, protocol := range mcpVersions {
+		t.Run(protocol, func(t *testing.T) { asksOverMCP(t, protocol) })
+	}
+}
+
+func asksOverMCP(t *testing.T, protocol string) {
 	r := newRig(t, asks)
 	var ran struct {
 		Session belay.SessionID `json:"sessionId"`
 		Outcome belay.Outcome   `json:"outcome"`
 		Waiting []app.Action    `json:"waiting"`
 	}
-	var asked []string
+	asked := make(chan string, 4)
 	o := &sdk.ClientOptions{ElicitationHandler: func(_ context.Context, q *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
-		asked = append(asked, q.Params.Message)
+		asked <- q.Params.Message
 		return &sdk.ElicitResult{Action: "accept", Content: map[string]any{"answer": "blue"}}, nil
 	}}
-	use(t, r.mustEdit(auth.Owner, o), "run", map[string]any{"text": "Paint it."}, &ran)
-	if ran.Outcome != belay.Completed || len(asked) != 1 || !strings.Contains(asked[0], "Which colour?") {
-		t.Errorf("answered: %+v, asked %q", ran, asked)
+	use(t, r.mustEdit(auth.Owner, protocol, o), "run", map[string]any{"text": "Paint it."}, &ran)
+	if ran.Outcome != belay.Completed || len(asked) != 1 {
+		t.Fatalf("answered: %+v, asked %d times", ran, len(asked))
 	}
-	ran.Outcome, asked = "", nil
-	operator := r.mustEdit(auth.Operator, o)
+	if q := <-asked; !strings.Contains(q, "Which colour?") {
+		t.Errorf("asked %q", q)
+	}
+	ran.Outcome = ""
+	operator := r.mustEdit(auth.Operator, protocol, o)
 	use(t, operator, "run", map[string]any{"text": "Paint it."}, &ran)
-	if ran.Outcome != "" || len(ran.Waiting) != 1 || asked != nil {
-		t.Errorf("an operator's turn: %+v, asked %q", ran, asked)
+	if ran.Outcome != "" || len(ran.Waiting) != 1 || len(asked) != 0 {
+		t.Errorf("an operator's turn: %+v, asked %d times", ran, len(asked))
 	}
 	use(t, operator, "session_interrupt", map[string]any{"sessionId": ran.Session}, nil)
 }
