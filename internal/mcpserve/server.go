@@ -31,7 +31,7 @@ type Config struct {
 	Joined func(*sdk.ServerSession) // is called when a client has greeted; nil: not
 }
 
-// Server answers one client.
+// server answers one client.
 type server struct {
 	Config
 	sdk *sdk.Server
@@ -41,9 +41,13 @@ const instructions = `Belay runs agents whose steps are recorded, and asks a per
 run gives an agent work and waits for its answer. session_send gives it work without waiting; session_read shows how far it is.
 A session that waits for a person goes on when that person answers; approvals_list shows the questions.`
 
+// schemas are those of the tools' arguments, made once: over HTTP there is a server for
+// each request.
+var schemas = sdk.NewSchemaCache()
+
 // New makes the server of one client.
 func New(c Config) *sdk.Server {
-	o := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}}
+	o := &sdk.ServerOptions{Instructions: instructions, Capabilities: &sdk.ServerCapabilities{}, SchemaCache: schemas}
 	if c.Joined != nil {
 		o.InitializedHandler = func(_ context.Context, r *sdk.InitializedRequest) { c.Joined(r.Session) }
 	}
