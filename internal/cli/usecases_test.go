@@ -29,6 +29,8 @@ var aboutThisMachine = map[string]string{
 	"logout":           "keys stay on this machine",
 	"doctor":           "it is about this machine",
 	"eval":             "it plays in throw-away folders",
+	"mcp add":          "it changes files of this machine",
+	"mcp remove":       "it changes files of this machine",
 	"models list":      "it shows files of this machine",
 	"models show":      "it shows files of this machine",
 	"models test":      "it uses the keys of this machine",

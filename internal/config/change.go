@@ -206,3 +206,75 @@ func (e Env) editUserFile(ctx context.Context, edit func(path string, old []byte
 	}
 	return files.WriteWhole(files.System{}, path, func(w io.Writer) error { _, err := w.Write(text); return err })
 }
+
+// AddServer writes an MCP server into the person's file; comments stay. What is wrong
+// with it, or can't be written so that it is read again, is refused before the file is
+// touched.
+func (e Env) AddServer(ctx context.Context, s Server) error {
+	for _, values := range []map[string]string{s.Env, s.Headers} {
+		for name, text := range values {
+			_, refers := manifest.ParseReference(text[strings.LastIndexByte(text, ' ')+1:])
+			if holdsSecret(name) && !refers && !variable.MatchString(text) {
+				return belay.Errorf(belay.CodeUsage, "%s would be there for anyone who reads the file", name).WithHint("belay secret set NAME keeps the value; %s=secret:NAME refers to it", name)
+			}
+		}
+	}
+	return e.editUserFile(ctx, func(path string, old []byte) ([]byte, error) {
+		before, err := parseFile(path, old)
+		if err != nil {
+			return nil, err
+		}
+		if i := slices.IndexFunc(before.Servers, func(o manifest.Server) bool { return o.Name == s.Name }); i >= 0 {
+			return nil, belay.Errorf(belay.CodeConflict, "there is an MCP server %s already", s.Name).At(before.Servers[i].Where).WithHint("belay mcp remove %s takes it out", s.Name)
+		}
+		return withServer(path, old, before, s.Name, &s.Server)
+	})
+}
+
+// RemoveServer takes an MCP server out of the person's file; comments stay.
+func (e Env) RemoveServer(ctx context.Context, name string) error {
+	return e.editUserFile(ctx, func(path string, old []byte) ([]byte, error) {
+		before, err := parseFile(path, old)
+		if err != nil {
+			return nil, err
+		}
+		var names []string
+		for _, s := range before.Servers {
+			names = append(names, s.Name)
+		}
+		if !slices.Contains(names, name) {
+			return nil, belay.Errorf(belay.CodeNotFound, "there is no MCP server %q in the file", name).At(path).WithHint("%s", match.Hint(name, names, "belay mcp show says which file describes a server"))
+		}
+		return withServer(path, old, before, name, nil)
+	})
+}
+
+// withServer is a file with an MCP server of a name, or without it. A text that says
+// something else than is wanted is refused.
+func withServer(path string, old []byte, before manifest.File, name string, s *manifest.Server) ([]byte, error) {
+	text, err := manifest.SetServer(path, old, name, s)
+	if err != nil {
+		return nil, err
+	}
+	if err := sameSettings(path, text, before.Settings); err != nil {
+		return nil, err
+	}
+	after, err := parseFile(path, text)
+	if err != nil {
+		return nil, err
+	}
+	said := func(all []manifest.Server) (lines []string) {
+		for _, o := range all {
+			if s == nil || o.Name != name {
+				lines = append(lines, o.Name+" "+o.String())
+			}
+		}
+		return lines
+	}
+	want := slices.DeleteFunc(said(before.Servers), func(l string) bool { return strings.HasPrefix(l, name+" ") })
+	i := slices.IndexFunc(after.Servers, func(o manifest.Server) bool { return o.Name == name })
+	if !slices.Equal(want, said(after.Servers)) || s != nil && (i < 0 || !s.Same(&after.Servers[i])) {
+		return nil, belay.Errorf(belay.CodeBadConfig, "it can't be changed in place without changing something else").At(path).WithHint("belay config edit")
+	}
+	return text, nil
+}

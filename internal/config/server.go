@@ -201,7 +201,7 @@ func (e *expansion) value(name, text string) (v string, isSecret bool) {
 	r, ok := manifest.ParseReference(last)
 	if !ok {
 		v = e.text(text)
-		return v, (secret.IsName(strings.ReplaceAll(name, "-", "_")) || strings.EqualFold(name, "authorization")) && v != ""
+		return v, holdsSecret(name) && v != ""
 	}
 	r.Where = e.where
 	v, err := e.in.resolve(r)
@@ -209,6 +209,11 @@ func (e *expansion) value(name, text string) (v string, isSecret bool) {
 		e.err = err
 	}
 	return before + v, true
+}
+
+// holdsSecret reports whether a variable or a header of this name holds a secret.
+func holdsSecret(name string) bool {
+	return secret.IsName(strings.ReplaceAll(name, "-", "_")) || strings.EqualFold(name, "authorization")
 }
 
 func describeServers(servers []manifest.Server) (all []Entry) {

@@ -16,11 +16,13 @@ import (
 
 // MCPCmd is the command "belay mcp".
 type MCPCmd struct {
-	List  mcpListCmd  `cmd:"" use:"listMcpServers" default:"withargs" help:"List the MCP servers that count here."`
-	Show  mcpShowCmd  `cmd:"" use:"listMcpServers" help:"Show a server and the tools that it offers."`
-	Test  mcpTestCmd  `cmd:"" use:"test_mcp_server" help:"Start a server, say what it has and what its boundary stopped, and end it."`
-	Trust mcpTrustCmd `cmd:"" use:"trust_mcp_server" help:"Accept a server's tools as it defines them now."`
-	Serve mcpServeCmd `cmd:"" use:"submit_turn,interrupt_turn,respond_action,read_sessions,read_sessions_id_story,read_search,why,listActions,exportSession" help:"Be an MCP server: give an editor, or another agent, what Belay can do."`
+	List   mcpListCmd   `cmd:"" use:"listMcpServers" default:"withargs" help:"List the MCP servers that count here."`
+	Show   mcpShowCmd   `cmd:"" use:"listMcpServers" help:"Show a server and the tools that it offers."`
+	Test   mcpTestCmd   `cmd:"" use:"test_mcp_server" help:"Start a server, say what it has and what its boundary stopped, and end it."`
+	Trust  mcpTrustCmd  `cmd:"" use:"trust_mcp_server" help:"Accept a server's tools as it defines them now."`
+	Add    mcpAddCmd    `cmd:"" help:"Write a server into your configuration file."`
+	Remove mcpRemoveCmd `cmd:"" help:"Take a server out of your configuration file."`
+	Serve  mcpServeCmd  `cmd:"" use:"submit_turn,interrupt_turn,respond_action,read_sessions,read_sessions_id_story,read_search,why,listActions,exportSession" help:"Be an MCP server: give an editor, or another agent, what Belay can do."`
 }
 
 type mcpListCmd struct{}

@@ -49,3 +49,34 @@ func FuzzReadConfig(f *testing.F) {
 		}
 	})
 }
+
+// TestAServerIsWrittenWithoutTouchingOthers takes a server out again where it was put in.
+func TestAServerIsWrittenWithoutTouchingOthers(t *testing.T) {
+	s := &Server{Name: "new", Command: "run", Args: []string{"a, b", "5", "null", "", "- x"}}
+	const line = `new: {command: run, args: ["a, b", "5", "null", "", "- x"]}`
+	for before, after := range map[string]string{
+		"":           "mcp-servers:\n  " + line + "\n",
+		"# mine":     "# mine\nmcp-servers:\n  " + line + "\n",
+		"mode: plan": "mode: plan\nmcp-servers:\n  " + line + "\n",
+		"mcp-servers:\n    a: {command: x}\n# end\n":         "mcp-servers:\n    a: {command: x}\n    " + line + "\n# end\n",
+		"mcp-servers:\n  a:\n    command: x\n\nmode: plan\n": "mcp-servers:\n  a:\n    command: x\n  " + line + "\n\nmode: plan\n",
+	} {
+		got, err := SetServer("f", []byte(before), "new", s)
+		if string(got) != after || err != nil {
+			t.Errorf("%q becomes %q (%v), not %q", before, got, err, after)
+			continue
+		}
+		if got, err = SetServer("f", got, "new", nil); strings.TrimSpace(string(got)) != strings.TrimSpace(before) || err != nil {
+			t.Errorf("%q comes back as %q (%v)", before, got, err)
+		}
+		read, err := ReadConfig("f", []byte(after), Known{Names: []string{"mode"}})
+		if err != nil || !s.Same(&read.Servers[len(read.Servers)-1]) {
+			t.Errorf("%q is read as %+v (%v)", after, read.Servers, err)
+		}
+	}
+	for _, flow := range []string{"{mode: plan}", "mcp-servers: {a: {command: x}}\n"} {
+		if _, err := SetServer("f", []byte(flow), "new", s); belay.CodeOf(err) != belay.CodeBadConfig {
+			t.Errorf("%q: %v", flow, err)
+		}
+	}
+}

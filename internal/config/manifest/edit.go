@@ -17,39 +17,107 @@ import (
 // with the setting taken out where value is nil. All other lines stay as they are,
 // comments among them.
 func SetSetting(name string, data []byte, setting string, value any) ([]byte, error) {
-	t := strictyaml.Text{Name: name, Noun: "configuration", Code: belay.CodeBadConfig, Hint: configReference}
-	var m *ast.MappingNode
-	if !blank(data) {
-		root, err := t.Document(data)
-		if err != nil {
-			return nil, err
-		}
-		var ok bool
-		if m, ok = root.(*ast.MappingNode); !ok || m.IsFlowStyle {
-			return nil, t.ErrorAt(root, nil, "the settings aren't written one below the other, so none can be changed in place").WithHint("belay config edit")
-		}
+	e, err := readEdited(name, data)
+	if err != nil {
+		return nil, err
 	}
-	lines := slices.Collect(strings.Lines(string(data)))
-	from, to := len(lines), len(lines)
+	return e.text(e.put(e.root, len(e.lines), "", setting, value))
+}
+
+// SetServer is the text of a configuration file with an MCP server of a name, and
+// without it where s is nil. All other lines stay as they are, comments among them.
+func SetServer(name string, data []byte, server string, s *Server) ([]byte, error) {
+	e, err := readEdited(name, data)
+	if err != nil {
+		return nil, err
+	}
+	var value any
+	if s != nil {
+		value = s.fields()
+	}
+	at := slices.IndexFunc(e.values(), func(v *ast.MappingValueNode) bool { return v.Key.GetToken().Value == serversName })
+	if at < 0 {
+		e.end()
+		e.lines = append(e.lines, serversName+":\n")
+		return e.text(e.put(nil, len(e.lines), "  ", server, value))
+	}
+	m, ok := e.root.Values[at].Value.(*ast.MappingNode)
+	if !ok || m.IsFlowStyle || len(m.Values) == 0 {
+		return nil, e.inOneLine(e.root.Values[at].Value)
+	}
+	if value == nil && len(m.Values) == 1 && m.Values[0].Key.GetToken().Value == server {
+		return e.text(e.put(e.root, len(e.lines), "", serversName, nil))
+	}
+	_, to := linesOf(e.root, e.lines, serversName)
+	return e.text(e.put(m, to, strings.Repeat(" ", m.Values[0].Key.GetToken().Position.Column-1), server, value))
+}
+
+// edited is a configuration file that is changed line by line.
+type edited struct {
+	strictyaml.Text
+	lines []string
+	root  *ast.MappingNode // nil: there is nothing in it
+}
+
+func readEdited(name string, data []byte) (*edited, error) {
+	e := &edited{Text: strictyaml.Text{Name: name, Noun: "configuration", Code: belay.CodeBadConfig, Hint: configReference}, lines: slices.Collect(strings.Lines(string(data)))}
+	if blank(data) {
+		return e, nil
+	}
+	root, err := e.Document(data)
+	if err != nil {
+		return nil, err
+	}
+	var ok bool
+	if e.root, ok = root.(*ast.MappingNode); !ok || e.root.IsFlowStyle {
+		return nil, e.inOneLine(root)
+	}
+	return e, nil
+}
+
+func (e *edited) inOneLine(n ast.Node) error {
+	return e.ErrorAt(n, nil, "the settings aren't written one below the other, so none can be changed in place").WithHint("belay config edit")
+}
+
+func (e *edited) values() []*ast.MappingValueNode {
+	if e.root == nil {
+		return nil
+	}
+	return e.root.Values
+}
+
+// put writes a value into a mapping whose lines end before a line, or takes it out.
+func (e *edited) put(m *ast.MappingNode, end int, indent, key string, value any) error {
+	from, to := end, end
 	if m != nil {
-		from, to = linesOf(m, lines, setting)
+		from, to = linesOf(m, e.lines[:end], key)
 	}
 	var line []string
 	if value != nil {
-		written, err := written(setting, value)
+		written, err := written(key, value)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if to == from+1 {
-			written += commentOf(lines[from])
+			written += commentOf(e.lines[from])
 		}
-		line = []string{written + "\n"}
+		line = []string{indent + written + "\n"}
 	}
-	if from > 0 && from == len(lines) && line != nil && !strings.HasSuffix(lines[from-1], "\n") {
-		lines[from-1] += "\n"
+	if from == len(e.lines) && line != nil {
+		e.end()
 	}
-	return []byte(strings.Join(slices.Replace(lines, from, to, line...), "")), nil
+	e.lines = slices.Replace(e.lines, from, to, line...)
+	return nil
 }
+
+// end ends the last line.
+func (e *edited) end() {
+	if n := len(e.lines); n > 0 && !strings.HasSuffix(e.lines[n-1], "\n") {
+		e.lines[n-1] += "\n"
+	}
+}
+
+func (e *edited) text(err error) ([]byte, error) { return []byte(strings.Join(e.lines, "")), err }
 
 // blank reports whether a text has comments at most.
 func blank(data []byte) bool {

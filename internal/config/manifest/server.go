@@ -2,10 +2,12 @@ package manifest
 
 import (
 	"maps"
+	"reflect"
 	"slices"
 	"strings"
 	"time"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
@@ -210,4 +212,26 @@ func (s *Server) check(r *strictyaml.Reader, f serverFields) {
 	default:
 		r.Fail([]any{"timeout"}, "want a length of time here").WithHint("timeout: 60s")
 	}
+}
+
+// Same reports whether two servers are described in the same way by fields.
+func (s *Server) Same(o *Server) bool { return reflect.DeepEqual(s.fields(), o.fields()) }
+
+// fields are what a command line says of the server, as a file has it.
+func (s *Server) fields() yaml.MapSlice {
+	var out yaml.MapSlice
+	add := func(name string, value any, empty bool) {
+		if !empty {
+			out = append(out, yaml.MapItem{Key: name, Value: value})
+		}
+	}
+	add("type", s.Type, s.Type == "" || s.Type == "stdio" && s.URL == "" || s.Type == "http" && s.URL != "")
+	add("command", s.Command, s.Command == "")
+	add("args", s.Args, len(s.Args) == 0)
+	add("env", s.Env, len(s.Env) == 0)
+	add("url", s.URL, s.URL == "")
+	add("headers", s.Headers, len(s.Headers) == 0)
+	add("network", s.Bounds.Network, s.Bounds.Network == "")
+	add("write", s.Bounds.Write, len(s.Bounds.Write) == 0)
+	return out
 }
