@@ -1,12 +1,22 @@
 package app
 
 import (
+	"bytes"
 	"cmp"
 	"context"
+	"errors"
+	"image"
+	_ "image/gif"  // its size
+	_ "image/jpeg" // its size
+	_ "image/png"  // its size
+	"net/http"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/window"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/secret"
@@ -26,8 +36,68 @@ type Attachment struct {
 	Content []byte
 }
 
-// Image reports whether it is an image.
-func (f Attachment) Image() bool { return strings.HasPrefix(f.Media, "image/") }
+// Bounds of what is sent along with a text.
+const (
+	MaxAttached = 16       // files
+	maxDocument = 20 << 20 // bytes of a PDF
+)
+
+// images are the media types of images that models take.
+var images = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// NewAttachment makes a file one that can be sent along: its content says whether it is
+// an image, a PDF or text.
+func NewAttachment(name string, content []byte) (Attachment, error) {
+	bad := func(c belay.Code, hint, format string, args ...any) (Attachment, error) {
+		return Attachment{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
+	}
+	media := http.DetectContentType(content)
+	switch {
+	case media == belay.MediaPDF:
+		if len(content) > maxDocument {
+			return bad(belay.CodeTooLarge, "attach the pages that matter", "the document has more than %d MiB", maxDocument>>20)
+		}
+	case slices.Contains(images, media):
+		is, _, err := image.DecodeConfig(bytes.NewReader(content))
+		switch {
+		case err != nil && !errors.Is(err, image.ErrFormat): // WebP isn't looked into
+			return bad(belay.CodeUsage, "attach an image that is whole", "the image can't be read: %s", err)
+		case len(content) > belay.MaxImageBytes:
+			return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", belay.MaxImageBytes>>20)
+		case max(is.Width, is.Height) > belay.MaxImageSide:
+			return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", is.Width, is.Height, belay.MaxImageSide)
+		}
+	case len(content) > MaxText:
+		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d MiB", MaxText>>20)
+	case !utf8.Valid(content) || bytes.IndexByte(content, 0) >= 0:
+		return bad(belay.CodeUsage, "attach UTF-8 text, PNG, JPEG, GIF, WebP or PDF; name other files without @", "it is neither text nor an image or document that models take")
+	default:
+		media = "text/plain"
+	}
+	return Attachment{Name: name, Media: media, Content: content}, nil
+}
+
+// CheckTaken refuses images and documents where none of the models takes them to which a
+// turn's requests may go, the session's own first. Of no routes nothing is known.
+func (g Given) CheckTaken(routes []core.Candidate) error {
+	if len(routes) == 0 {
+		return nil
+	}
+	for _, f := range g.Attached {
+		need, what := core.Files, "document"
+		switch {
+		case f.IsText():
+			continue
+		case strings.HasPrefix(f.Media, "image/"):
+			need, what = core.Images, "image"
+		}
+		if !slices.ContainsFunc(routes, func(c core.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, need) }) {
+			return belay.Errorf(belay.CodeUsage, "%s takes no %ss", routes[0].Provider, what).At(f.Name).
+				WithHint("leave the %s out, or name a model that takes %ss, as the session's or as its fallback", what, what)
+		}
+	}
+	return nil
+}
 
 // IsText reports whether it is text, which every model takes.
 func (f Attachment) IsText() bool { return strings.HasPrefix(f.Media, "text/") }

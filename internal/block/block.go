@@ -41,6 +41,7 @@ type Block struct {
 	Began  time.Time
 	Text   string // of an input, an answer, a reasoning or a notice
 	By     string // the principal who gave an input
+	With   string // what was sent along with an input; empty: nothing was
 
 	Detail bool             // a notice that is shown on request only
 	Call   *Call            // of a call

@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Fold makes blocks of a session's facts and of what flows between them. The zero
@@ -149,7 +150,7 @@ func (f *Fold) Apply(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
 		b := f.begin(ev, KindInput, string(ev.IDs.Turn))
-		b.Text, b.By = f.text(p.Text), p.By
+		b.Text, b.By, b.With = f.text(p.Text), p.By, story.Attached(p.Text)
 	case event.TurnStarted:
 		f.turn(ev.IDs.Turn).began = ev.Time
 		f.done(f.find(KindInput, string(ev.IDs.Turn)))

@@ -125,7 +125,11 @@ func (o Options) input(b Block) []string {
 	if b.By != "" && o.Me != "" && b.By != o.Me && !strings.HasPrefix(b.By, "stream:") { // a task's first turn is begun by the task
 		head = Line(b.By) + ": "
 	}
-	return o.wrap(head, "  ", Text(b.Text))
+	lines := o.wrap(head, "  ", Text(b.Text))
+	if b.With != "" {
+		lines = append(lines, o.wrap("  ", "  ", b.With)...)
+	}
+	return lines
 }
 
 // maxShownThought is how many characters of a reasoning are shown unless all is wanted.

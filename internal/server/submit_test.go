@@ -1,6 +1,8 @@
 package server
 
 import (
+	"encoding/base64"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -49,6 +51,40 @@ func TestASessionThatExistsTakesATitleAndKeepsItsFolder(t *testing.T) {
 	}
 	if a := r.do("GET", "/v1/sessions/s1/events", owner, ""); a.status != http.StatusOK || !strings.Contains(string(a.body), `"t5"`) || strings.Contains(string(a.body), `"t6"`) {
 		t.Errorf("of what was refused there is something: %d %s", a.status, a.body)
+	}
+}
+
+// Files go with a text to the model, and are kept with the turn. A submission that is
+// repeated with another file isn't the same.
+func TestFilesAreSentAlongWithAText(t *testing.T) {
+	seen := func(pattern string) string {
+		return "  - when: {matches: '" + pattern + "'}\n    calls: [{tool: complete_task, args: {summary: seen}}]\n"
+	}
+	r := newRig(t, "images: true\nfiles: true\nsteps:\n"+seen("attached: a.txt, 8 bytes:\\nof words$")+seen(`\[image/png dot.png\]`)+seen(`\[application/pdf paper.pdf\]`))
+	owner := r.token(auth.Owner, auth.DefaultTenant)
+	file := func(name, content string) string {
+		return `{"name":"` + name + `","content":"` + base64.StdEncoding.EncodeToString([]byte(content)) + `"}`
+	}
+	const dot = "\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+	body := func(turn string, files ...string) string {
+		return `{"sessionId":"s1","turnId":"` + turn + `","text":"look","attachments":[` + strings.Join(files, ",") + `]}`
+	}
+	text, picture, paper := file("a.txt", "of words"), file("dot.png", dot), file("paper.pdf", "%PDF-1.4")
+	for i, files := range [][]string{{text}, {text, picture}, {text, paper}} {
+		told := r.command("submit_turn", owner, body(fmt.Sprintf("t%d", i), files...)).told(t)
+		r.until(owner, told.Run, "ended")
+	}
+	a := r.do("GET", "/v1/sessions/s1/events?types=turn.submitted,turn.completed", owner, "")
+	for want, n := range map[string]int{`"name":"a.txt"`: 3, `"media":"image/png"`: 1, `"media":"application/pdf"`: 1, `"text":"seen"`: 3} {
+		if strings.Count(string(a.body), want) != n {
+			t.Errorf("the facts haven't %d times %s: %s", n, want, a.body)
+		}
+	}
+	if again := r.command("submit_turn", owner, body("t1", text, picture)).told(t); !again.Repeated {
+		t.Errorf("told again: %+v", again)
+	}
+	if a := r.command("submit_turn", owner, body("t1", text, file("dot.png", "other words"))); a.status != http.StatusConflict || a.Code != belay.CodeIDConflict {
+		t.Errorf("with another file: %d %s", a.status, a.body)
 	}
 }
 

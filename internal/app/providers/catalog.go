@@ -131,8 +131,3 @@ func (m *Providers) Counts(w *config.Workspace, s belay.Settings) tokens.Profile
 	known, _ := m.Known(w, s)
 	return tokens.Profile{Vocabulary: known.Vocabulary, Factor: known.Factor, Pictures: known.Pictures}
 }
-
-// Takes reports whether a model that a turn's requests may go to takes something.
-func (m *Providers) Takes(w *config.Workspace, s belay.Settings, what catalog.Ability) bool {
-	return slices.ContainsFunc(m.Routes(w, s), func(c core.Candidate) bool { return c.Lacks == "" && slices.Contains(c.Capabilities, string(what)) })
-}

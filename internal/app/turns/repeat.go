@@ -98,7 +98,7 @@ func (s *submission) repeated(ctx context.Context) (*app.Result, error) {
 // submitted answers a turn that a thread of the session knows; nil: none does.
 func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 	in := s.in
-	text, err := s.content(ctx, s.state.Settings)
+	text, err := s.content(ctx, s.state.Workspace, s.state.Settings)
 	if err != nil {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 			if !ok || ev.IDs.Turn != in.Turn {
 				continue
 			}
-			if s.named && th != in.Thread || p.Text.Text != text.Text || refOf(p.Text) != refOf(text) || ev.IDs.Task != in.Task {
-				return nil, input.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task", in.Turn).WithHint("bring a new turn id"))
+			if s.named && th != in.Thread || p.Text.Text != text.Text || refOf(p.Text) != refOf(text) || !slices.EqualFunc(p.Text.Attached, text.Attached, sameFile) || ev.IDs.Task != in.Task {
+				return nil, input.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task, or other files", in.Turn).WithHint("bring a new turn id"))
 			}
 			in.Thread = th
 			told, err := s.told(ctx, 0, "", false)
@@ -130,3 +130,5 @@ func refOf(c belay.Content) belay.Digest {
 	}
 	return c.Ref.Digest
 }
+
+func sameFile(a, b belay.Attachment) bool { return a.Name == b.Name && a.Ref.Digest == b.Ref.Digest }

@@ -3,13 +3,13 @@ package turns
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
-	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -21,12 +21,46 @@ type SubmitTurn struct {
 	Turn      belay.TurnID       `json:"turnId,omitempty" jsonschema:"the caller's id of the turn: told twice, it is one turn"`
 	Task      belay.TaskID       `json:"taskId,omitempty" jsonschema:"the caller's id of the task that the turn is the first attempt of"`
 	Text      string             `json:"text" jsonschema:"what to do"`
+	Attached  []AttachedFile     `json:"attachments,omitempty" jsonschema:"files that are sent along with the text, at most 16"`
 	Workspace string             `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out. A session that exists keeps its own"`
 	Title     string             `json:"title,omitempty" jsonschema:"what lists call the session; a new one the first line of the text when it is left out"`
 	Settings  *app.SettingsInput `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
 	Queue     string             `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
 	Priority  string             `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
 }
+
+// AttachedFile is a file that is sent along with a text.
+type AttachedFile struct {
+	Name    string       `json:"name" jsonschema:"as the person calls it"`
+	Content input.Base64 `json:"content" jsonschema:"text in UTF-8, an image (PNG, JPEG, GIF, WebP) or a PDF, as base64"`
+}
+
+// given is the text with what comes with it.
+func (in *SubmitTurn) given() (app.Given, error) {
+	g := app.Given{Text: in.Text}
+	if len(in.Attached) > app.MaxAttached {
+		return g, input.At("attachments", belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(in.Attached), app.MaxAttached).
+			WithHint("name the others in the text: the agent can read those of the workspace"))
+	}
+	for i, f := range in.Attached {
+		at := fmt.Sprintf("attachments[%d]", i)
+		if err := input.Text(at+".name", f.Name, maxFileName); err != nil {
+			return g, err
+		}
+		if strings.TrimSpace(f.Name) == "" {
+			return g, input.At(at+".name", belay.Errorf(belay.CodeBadCommand, "the file has no name"))
+		}
+		a, err := app.NewAttachment(f.Name, f.Content)
+		if err != nil {
+			return g, input.At(at, err)
+		}
+		g.Attached = append(g.Attached, a)
+	}
+	return g, nil
+}
+
+// maxFileName bounds what the caller calls a file, in bytes.
+const maxFileName = 1 << 10
 
 // priorities are the words of SubmitTurn.Priority.
 var priorities = map[string]int{"low": -1, "": 0, "normal": 0, "high": 1}
@@ -57,6 +91,7 @@ func (in *SubmitTurn) check() error {
 type submission struct {
 	*app.Call
 	in    *SubmitTurn
+	given app.Given
 	state *session.State // of the session as it is; its Session is empty for a new one
 	named bool           // the caller named the thread
 }
@@ -66,8 +101,11 @@ func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, 
 		return nil, err
 	}
 	mint(r, in)
-	s := &submission{Call: r, in: in}
-	var err error
+	given, err := in.given()
+	if err != nil {
+		return nil, err
+	}
+	s := &submission{Call: r, in: in, given: given}
 	if s.state, err = r.Session(ctx, in.Session); err != nil {
 		return nil, err
 	}
@@ -171,7 +209,16 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if err != nil {
 		return nil, input.At("settings", err)
 	}
-	text, err := s.content(ctx, settings)
+	if len(s.given.Attached) > 0 {
+		under, err := s.RulesOf(ctx, rules)
+		if err == nil {
+			err = input.At("attachments", s.given.CheckTaken(under.Routes))
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	text, err := s.content(ctx, ws, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -204,10 +251,9 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	return out, nil
 }
 
-// content is the text as facts hold it. It has no pictures, so it is counted alike for
-// all models.
-func (s *submission) content(ctx context.Context, settings belay.Settings) (belay.Content, error) {
-	return app.Given{Text: s.in.Text}.Keep(ctx, s.Store, s.Workspaces.Secrets(), tokens.Profile{}, settings)
+// content is the text, with what comes with it, as facts hold it.
+func (s *submission) content(ctx context.Context, ws string, settings belay.Settings) (belay.Content, error) {
+	return s.given.Keep(ctx, s.Store, s.Workspaces.Secrets(), s.Workspaces.Counts(ctx, ws, settings), settings)
 }
 
 func (s *submission) settings(ctx context.Context) (ws string, settings belay.Settings, changed bool, err error) {

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/policies"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -34,6 +35,8 @@ type PrintCmd struct {
 	SkipPermissions bool   `name:"dangerously-skip-permissions" hidden:""`
 	MaxTurns        int    `placeholder:"N" help:"Steps of the turn, as --max-steps."`
 
+	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image or a PDF along; may be repeated. @FILE in the message does so for files of the workspace."`
+
 	Text []string `arg:"" optional:"" help:"The message; standard input is added to it."`
 }
 
@@ -48,6 +51,10 @@ func (c *PrintCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		return 0, err
 	}
 	t, err := beginTalk(ctx, a, g, nil)
+	if err != nil {
+		return 0, err
+	}
+	with, err := c.attached(a, t.workspace)
 	if err != nil {
 		return 0, err
 	}
@@ -75,7 +82,7 @@ func (c *PrintCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		return 0, err
 	}
 	p := &printing{a: a, c: c, runtime: r, session: id, mode: string(have.Mode), model: have.Model, workspace: t.workspace}
-	exit, err := p.see(ctx, t.given, text)
+	exit, err := p.see(ctx, t.given, text, with)
 	return exit, errors.Join(err, r.Close())
 }
 
@@ -143,6 +150,21 @@ func (c *PrintCmd) narrow(t *talk, have belay.Settings) error {
 	}
 	t.given["tools"] = strings.Join(names, ",")
 	return nil
+}
+
+// attached are the files that are sent along, as commands take them.
+func (c *PrintCmd) attached(a *command.Program, ws string) (all []turns.AttachedFile, err error) {
+	t := Task{Given: app.Given{Text: strings.Join(c.Text, " ")}}
+	if err := t.mention(&a.Env, a.Dir, ws); err != nil {
+		return nil, err
+	}
+	if err := t.Attach(a.Dir, c.Attach); err != nil {
+		return nil, err
+	}
+	for _, f := range t.Attached {
+		all = append(all, turns.AttachedFile{Name: f.Name, Content: f.Content})
+	}
+	return all, nil
 }
 
 // message is what is said: the arguments, and behind them standard input.

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
@@ -37,7 +38,7 @@ type printing struct {
 }
 
 // see says the text and prints what comes of it.
-func (p *printing) see(ctx context.Context, settings map[string]any, text string) (int, error) {
+func (p *printing) see(ctx context.Context, settings map[string]any, text string, with []turns.AttachedFile) (int, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	cursor, err := p.end(ctx)
@@ -45,6 +46,9 @@ func (p *printing) see(ctx context.Context, settings map[string]any, text string
 		return 0, err
 	}
 	in := map[string]any{"text": text, "settings": settings}
+	if len(with) > 0 {
+		in["attachments"] = with
+	}
 	if p.session != "" {
 		in["sessionId"] = p.session
 	} else {

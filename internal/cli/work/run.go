@@ -12,7 +12,6 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
-	"github.com/belay-run/belay/internal/model/catalog"
 )
 
 // RunCmd is the command "belay run".
@@ -78,19 +77,7 @@ func given(a *command.Program, c *RunCmd, p *app.Place, settings config.Settings
 	if err != nil {
 		return t, err
 	}
-	for _, f := range t.Attached {
-		if f.IsText() {
-			continue
-		}
-		need, what := catalog.Files, "document"
-		if f.Image() {
-			need, what = catalog.Images, "image"
-		}
-		if !a.Models().Takes(p.Workspace, settings.Settings, need) {
-			return t, belay.Errorf(belay.CodeUsage, "%s takes no %ss", settings.Provider, what).At(f.Name).WithHint("leave the %s out, or name a model that takes %ss, as the session's or its --fallback", what, what)
-		}
-	}
-	return t, nil
+	return t, t.CheckTaken(a.Models().Routes(p.Workspace, settings.Settings))
 }
 
 // title is what lists call the session. Secrets go before it is cut: half of one
@@ -168,7 +155,7 @@ func (w *turnRun) after(ctx context.Context, s *app.SessionState, c config.Setti
 // Sources are what is sent along with a text.
 type Sources struct {
 	Filled
-	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image (PNG, JPEG) or a PDF along; may be repeated. @FILE in the text does so for files of the workspace."`
+	Attach []string `placeholder:"FILE" sep:"none" help:"Send a text file, an image (PNG, JPEG, GIF, WebP) or a PDF along; may be repeated. @FILE in the text does so for files of the workspace."`
 }
 
 // task reads what to do: a filled template, or what was given.

@@ -1,12 +1,8 @@
 package work
 
 import (
-	"bytes"
 	"errors"
 	"fmt"
-	"image"
-	_ "image/jpeg"
-	_ "image/png"
 	"io"
 	"os"
 	"path/filepath"
@@ -19,12 +15,6 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/files"
-)
-
-// Bounds of what may be given at once.
-const (
-	maxAttached = 16       // attachments
-	maxDocument = 20 << 20 // bytes of a PDF
 )
 
 // Task is what to do: a text and what comes with it.
@@ -42,8 +32,8 @@ func (t *Task) Attach(dir string, names []string) error {
 		}
 		t.Attached = append(t.Attached, f)
 	}
-	if len(t.Attached) > maxAttached {
-		return belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.Attached), maxAttached).WithHint("name the others in the text: the agent can read them")
+	if len(t.Attached) > app.MaxAttached {
+		return belay.Errorf(belay.CodeTooLarge, "%d files are attached; %d are the most", len(t.Attached), app.MaxAttached).WithHint("name the others in the text: the agent can read them")
 	}
 	return nil
 }
@@ -81,9 +71,15 @@ func spoken(e *term.Env, dir string, words []string, ws string) (Task, error) {
 		said = append(said, "(standard input is attached)")
 	}
 	t.Text = strings.TrimSpace(strings.Join(said, " "))
+	return t, t.mention(e, dir, ws)
+}
+
+// mention sends along the files of the workspace that the text names with @. What else
+// was meant as a file is told.
+func (t *Task) mention(e *term.Env, dir, ws string) error {
 	root, err := os.OpenRoot(ws)
 	if err != nil {
-		return t, belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", files.Reason(err)).At(ws).WithHint("--workspace DIR")
+		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", files.Reason(err)).At(ws).WithHint("--workspace DIR")
 	}
 	defer root.Close()
 	seen := map[string]bool{}
@@ -101,11 +97,11 @@ func spoken(e *term.Env, dir string, words []string, ws string) (Task, error) {
 		}
 		f, err := readAttached(name, func() (*os.File, error) { return root.Open(name) })
 		if err != nil {
-			return t, err
+			return err
 		}
 		t.Attached = append(t.Attached, f)
 	}
-	return t, nil
+	return nil
 }
 
 // mention is a word that begins with @.
@@ -186,40 +182,19 @@ func openRegular(path string) (*os.File, error) {
 }
 
 func readAttached(name string, open func() (*os.File, error)) (app.Attachment, error) {
-	bad := func(c belay.Code, hint, format string, args ...any) (app.Attachment, error) {
-		return app.Attachment{}, belay.Errorf(c, format, args...).At(name).WithHint("%s", hint)
+	bad := func(hint string, err error) (app.Attachment, error) {
+		return app.Attachment{}, belay.Errorf(belay.CodeUsage, "it can't be attached: %s", files.Reason(err)).At(name).WithHint("%s", hint)
 	}
 	f, err := open()
 	if err != nil {
-		return bad(belay.CodeUsage, "attach a file that exists and can be read", "it can't be attached: %s", files.Reason(err))
+		return bad("attach a file that exists and can be read", err)
 	}
 	defer f.Close()
 	b, err := io.ReadAll(io.LimitReader(f, app.MaxText+1))
 	if err != nil {
-		return bad(belay.CodeUsage, "attach a file that can be read", "it can't be attached: %s", files.Reason(err))
+		return bad("attach a file that can be read", err)
 	}
-	if bytes.HasPrefix(b, []byte("%PDF-")) {
-		if len(b) > maxDocument {
-			return bad(belay.CodeTooLarge, "attach the pages that matter", "the document has more than %d MiB", maxDocument>>20)
-		}
-		return app.Attachment{Name: name, Media: belay.MediaPDF, Content: b}, nil
-	}
-	cfg, format, err := image.DecodeConfig(bytes.NewReader(b))
-	switch {
-	case err == nil && len(b) > belay.MaxImageBytes:
-		return bad(belay.CodeTooLarge, "make the image smaller", "the image has more than %d MiB", belay.MaxImageBytes>>20)
-	case err == nil && max(cfg.Width, cfg.Height) > belay.MaxImageSide:
-		return bad(belay.CodeTooLarge, "make the image smaller", "the image has %d x %d pixels; a side may have %d", cfg.Width, cfg.Height, belay.MaxImageSide)
-	case err == nil:
-		return app.Attachment{Name: name, Media: "image/" + format, Content: b}, nil
-	case !errors.Is(err, image.ErrFormat):
-		return bad(belay.CodeUsage, "attach an image that is whole", "the image can't be read: %s", err)
-	case len(b) > app.MaxText:
-		return bad(belay.CodeTooLarge, "name it in the text without @: the agent can read it in parts", "the file has more than %d MiB", app.MaxText>>20)
-	case !utf8.Valid(b) || bytes.IndexByte(b, 0) >= 0:
-		return bad(belay.CodeUsage, "attach UTF-8 text, PNG, JPEG or PDF; name other files without @", "it is neither text nor an image or document that models take")
-	}
-	return app.Attachment{Name: name, Media: "text/plain", Content: b}, nil
+	return app.NewAttachment(name, b)
 }
 
 // readTask reads standard input; implied means that it was read without "-".

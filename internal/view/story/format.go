@@ -78,6 +78,15 @@ func limits(l belay.Limits) string {
 	return cmp.Or(when(join(", ", some(l.Steps, "step"), lasts, some(l.Calls, "call"), spends), "at most %s"), "no limits")
 }
 
+// Attached names what was sent along with a text; empty: nothing was.
+func Attached(c belay.Content) string {
+	var all []string
+	for _, a := range c.Attached {
+		all = append(all, fmt.Sprintf("%s (%s, %s)", Clean(a.Name), a.Ref.Media, plural(int(a.Ref.Size), "byte")))
+	}
+	return when(strings.Join(all, ", "), "with %s")
+}
+
 // join puts the parts that say something after one another.
 func join(sep string, parts ...string) string {
 	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p == "" }), sep)

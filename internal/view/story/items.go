@@ -49,6 +49,8 @@ type Item struct {
 	Detail  string         `json:"detail,omitempty"`  // why it failed, waits, was denied
 	Edit    *Edit          `json:"edit,omitempty"`    // of a call that runs with other arguments than the model gave, which Args has
 
+	Attached []belay.Attachment `json:"attached,omitempty"` // sent along with the text
+
 	Plan []event.PlanItem `json:"plan,omitempty"`
 
 	StartedAt   time.Time     `json:"startedAt,omitzero"`
@@ -110,7 +112,7 @@ func (it *Item) done(e event.Envelope, status string) {
 	}
 }
 
-func (it *Item) say(c belay.Content) { it.Text, it.Content = c.Text, c.Ref }
+func (it *Item) say(c belay.Content) { it.Text, it.Content, it.Attached = c.Text, c.Ref, c.Attached }
 
 // Apply adds one more fact. It takes any fact; those that aren't shown add
 // nothing.

@@ -88,7 +88,7 @@ func importedFrom(i belay.Import) string { return join(" ", "imported from", i.F
 func saysTurn(p event.Payload) (string, bool) {
 	switch p := p.(type) {
 	case event.TurnSubmitted:
-		return join(": ", when(p.By, "by %s"), quote(p.Text.Text)), true
+		return join(": ", when(p.By, "by %s"), join(", ", quote(p.Text.Text), Attached(p.Text))), true
 	case event.TurnStarted:
 		return join(", ", "completion "+string(p.Completion), limits(p.Limits), "rules "+p.Rules.Digest.Short()), true
 	case event.TurnCompleted:

@@ -108,7 +108,8 @@ func (l *lines) task(t *task) {
 func (l *lines) turn(t *turn) {
 	text := ""
 	if t.submitted != nil {
-		text = " " + quote(as[event.TurnSubmitted](t.submitted).Text.Text)
+		given := as[event.TurnSubmitted](t.submitted).Text
+		text = " " + join(", ", quote(given.Text), Attached(given))
 	}
 	l.add(0, "turn", string(t.ids.Turn), cmp.Or(t.started, t.submitted), t.ended, "turn %s%s: %s", short(string(t.ids.Turn)), text, state(t))
 	var notes []*event.Envelope

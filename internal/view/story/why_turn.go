@@ -14,6 +14,9 @@ import (
 func (s *story) whyTurn(t *turn) Answer {
 	a := Answer{Kind: "turn", ID: string(t.ids.Turn)}
 	a.stands(t.submitted, t.started)
+	if with := Attached(as[event.TurnSubmitted](t.submitted).Text); with != "" {
+		a.say("Its text came %s.", with)
+	}
 	for _, e := range t.takeovers {
 		a.say("Another process took it over (epoch %d): the one before was gone, and the time between doesn't count.", as[event.RunStatus](e).Epoch)
 		a.stands(e)
