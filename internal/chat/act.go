@@ -24,7 +24,7 @@ func (c *Chat) event(e screen.Event) {
 		c.key(e)
 	case screen.Paste:
 		c.note = ""
-		if c.pick == nil {
+		if c.pick == nil && !c.pastesImage(e.Text) {
 			c.comp.Paste(e.Text)
 		}
 	case screen.Focus:
@@ -87,6 +87,8 @@ func (c *Chat) act(a action, k screen.Key) {
 		c.nextMode()
 	case inEditor:
 		c.edit()
+	case fromClipboard:
+		c.clipboardImage()
 	case search:
 		c.comp.Search()
 	case lastOutput:
@@ -143,46 +145,7 @@ func (c *Chat) submit(mode belay.QueueMode) {
 	case mode == "" && c.conv.turn != "":
 		mode = belay.QueueSteer
 	}
-	c.files.missing(text, func(name string) { c.print(block.Line("@" + name + " is no file here; it is sent as text")) })
 	c.send(text, mode)
-}
-
-// send gives the session a message; the first one makes the session.
-func (c *Chat) send(text string, mode belay.QueueMode) {
-	in := map[string]any{"text": text}
-	switch {
-	case c.conv.session != "":
-		in["sessionId"] = c.conv.session
-	case c.Runtime.Server() != "":
-		in["workspace"] = c.Workspace
-	}
-	if mode != "" {
-		in["queue"] = mode
-	}
-	if len(c.changes) > 0 {
-		in["settings"] = c.changes
-	}
-	c.jobs.start(func(ctx context.Context) func() {
-		var out struct {
-			Session belay.SessionID `json:"sessionId"`
-		}
-		err := c.Runtime.Do(ctx, "submit_turn", in, &out)
-		return func() {
-			if err != nil {
-				c.fail(err)
-				if c.comp.Empty() {
-					c.comp.Set(text) // it wasn't taken
-				}
-				return
-			}
-			c.changes = nil
-			if c.conv.session == "" {
-				c.follow(out.Session)
-			}
-			c.files.said = append(c.files.said, text)
-			c.comp.SetHistory(c.files.said)
-		}
-	})
 }
 
 // run has a command line run in the session, without the model, which reads of it with

@@ -46,8 +46,21 @@ type Desk interface {
 	BelayText(ctx context.Context, args ...string) ([]byte, error)
 	// Files are the files of a folder as git sees them.
 	Files(ctx context.Context, dir string) ([]string, error)
+	// Named are the files of a folder that a message names with @, and the words after @
+	// that were meant as files and are none of the folder's.
+	Named(dir, text string) (files []File, missed []string, err error)
+	// Image is the image at a path as terminals paste it; nil: there is none.
+	Image(path string) (*File, error)
+	// ClipboardImage is the image that the clipboard has.
+	ClipboardImage(ctx context.Context) (*File, error)
 	// Branch is what is checked out in a folder, with * if files were changed.
 	Branch(ctx context.Context, dir string) string
+}
+
+// File is a file that is sent along with a message.
+type File struct {
+	Name    string `json:"name"`
+	Content []byte `json:"content"`
 }
 
 // Chat is a conversation on a terminal. Its goroutine is the only one that touches
@@ -60,6 +73,10 @@ type Chat struct {
 	conv    conversation
 	comp    screen.Composer
 	files   files
+	pasted  int       // images so far
+	images  []image   // that were pasted, the newest of them
+	outbox  []message // that wait until the one before was taken
+	sending bool
 	entry   *entry    // what the composed text is for; nil: it is a message
 	ask     *question // on the screen; nil: none is
 	pick    *picker   // what is chosen from; nil: nothing is

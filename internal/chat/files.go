@@ -2,7 +2,6 @@ package chat
 
 import (
 	"context"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -93,22 +92,4 @@ func likeness(name, text string) (score int, ok bool) {
 		}
 	}
 	return score - len(name), true
-}
-
-// atName is a name behind "@" in a message.
-var atName = regexp.MustCompile(`(?:^|\s)@([^\s@]+)`)
-
-// missing tells of names behind "@" in a message that are no files, once the files are
-// known.
-func (f *files) missing(text string, tell func(name string)) {
-	if f.names == nil {
-		return
-	}
-	for _, m := range atName.FindAllStringSubmatch(text, -1) {
-		name := strings.TrimRight(m[1], ".,;:!?)")
-		dir := strings.TrimSuffix(name, "/") + "/"
-		if !slices.ContainsFunc(f.names, func(n string) bool { return n == name || strings.HasPrefix(n, dir) }) {
-			tell(name)
-		}
-	}
 }

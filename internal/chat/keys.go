@@ -6,28 +6,29 @@ import "time"
 type action string
 
 const (
-	toComposer action = ""          // the composer takes the key
-	nothing    action = "nothing"   // the key has no meaning here
-	submit     action = "submit"    // sends the message; while a turn runs it steers it
-	enqueue    action = "enqueue"   // sends the message for after the running turn
-	newLine    action = "newline"   // begins another line of the message
-	takeBack   action = "take back" // takes the last message that waits back into the composer
-	older      action = "older"     // the message before, of this workspace
-	newer      action = "newer"     // the message after it
-	interrupt  action = "interrupt" // ends the running turn
-	rewind     action = "rewind"    // goes back to an earlier turn
-	clear      action = "clear"     // empties the composer
-	warn       action = "warn"      // says that the key leaves when it is pressed again
-	leave      action = "leave"     // parks the turn and leaves
-	toQuestion action = "question"  // the next key answers the question
-	complete   action = "complete"  // completes the word
-	nextMode   action = "next mode" // default, accept edits, plan
-	inEditor   action = "editor"    // edits the message in the person's editor
-	search     action = "search"    // searches the messages of this workspace
-	lastOutput action = "output"    // shows the last output in the pager
-	suspend    action = "suspend"   // stops the process, as a shell's job
-	redraw     action = "redraw"    // draws everything below the finished lines again
-	help       action = "help"      // lists keys and commands
+	toComposer    action = ""          // the composer takes the key
+	nothing       action = "nothing"   // the key has no meaning here
+	submit        action = "submit"    // sends the message; while a turn runs it steers it
+	enqueue       action = "enqueue"   // sends the message for after the running turn
+	newLine       action = "newline"   // begins another line of the message
+	takeBack      action = "take back" // takes the last message that waits back into the composer
+	older         action = "older"     // the message before, of this workspace
+	newer         action = "newer"     // the message after it
+	interrupt     action = "interrupt" // ends the running turn
+	rewind        action = "rewind"    // goes back to an earlier turn
+	clear         action = "clear"     // empties the composer
+	warn          action = "warn"      // says that the key leaves when it is pressed again
+	leave         action = "leave"     // parks the turn and leaves
+	toQuestion    action = "question"  // the next key answers the question
+	complete      action = "complete"  // completes the word
+	nextMode      action = "next mode" // default, accept edits, plan
+	inEditor      action = "editor"    // edits the message in the person's editor
+	fromClipboard action = "clipboard" // sends the image along that the clipboard has
+	search        action = "search"    // searches the messages of this workspace
+	lastOutput    action = "output"    // shows the last output in the pager
+	suspend       action = "suspend"   // stops the process, as a shell's job
+	redraw        action = "redraw"    // draws everything below the finished lines again
+	help          action = "help"      // lists keys and commands
 )
 
 // situation is what the meaning of a key depends on.
@@ -92,6 +93,8 @@ func bind(key string, s situation, again bool) action {
 		return nextMode
 	case "ctrl+g":
 		return inEditor
+	case "ctrl+v":
+		return fromClipboard
 	case "ctrl+r":
 		return search
 	case "ctrl+o":

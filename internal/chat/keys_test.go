@@ -46,6 +46,7 @@ func TestKeysDoWhatTheyMeanHere(t *testing.T) {
 		{"ctrl+d", working, false, leave},
 		{"ctrl+d", composed(idle), false, toComposer},
 		{"shift+tab", working, false, nextMode},
+		{"ctrl+v", composed(working), false, fromClipboard},
 		{"y", idle, false, toComposer},
 	} {
 		if got := bind(c.key, c.s, c.again); got != c.want {

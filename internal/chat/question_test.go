@@ -79,12 +79,6 @@ func TestFilesAreFoundByTheirCharacters(t *testing.T) {
 			t.Errorf("%s: %s, want %s", text, s, want)
 		}
 	}
-	f := files{names: names}
-	var missing []string
-	f.missing("see @queue.go, @docs and @nofile.go.", func(name string) { missing = append(missing, name) })
-	if s := strings.Join(missing, " "); s != "nofile.go" {
-		t.Errorf("missing are %q", s)
-	}
 }
 
 // TestAListIsFilteredAndChosenFrom plays the keys of a picker.

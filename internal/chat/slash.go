@@ -90,8 +90,8 @@ func (c *Chat) help() {
 	for _, k := range [][2]string{
 		{"Enter", "send; while it works: steer it"}, {"Alt+Enter, Ctrl+J", "new line"}, {"Tab", "while it works: send for afterwards"},
 		{"Up, Ctrl+R", "older messages; takes back one that waits"}, {"Esc", "stop the turn; twice: go back to an earlier message"},
-		{"Shift+Tab", "mode: default, accept edits, plan"}, {"Ctrl+G", "edit the message in your editor"}, {"Ctrl+O", "the last output in your pager"},
-		{"Ctrl+C", "clear, stop, leave"}, {"Ctrl+D", "park and leave"}, {"Ctrl+Z, Ctrl+L", "suspend, redraw"}, {"@NAME, !COMMAND", "complete a file, run a command in this session"},
+		{"Shift+Tab", "mode: default, accept edits, plan"}, {"Ctrl+V", "send the clipboard's image along"}, {"Ctrl+G", "edit the message in your editor"}, {"Ctrl+O", "the last output in your pager"},
+		{"Ctrl+C", "clear, stop, leave"}, {"Ctrl+D", "park and leave"}, {"Ctrl+Z, Ctrl+L", "suspend, redraw"}, {"@NAME, !COMMAND", "send a file along, run a command in this session"},
 	} {
 		c.print(fmt.Sprintf("  %s %s", l.key(fmt.Sprintf("%-28s", k[0])), k[1]))
 	}

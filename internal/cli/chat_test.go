@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -49,6 +50,12 @@ func (p *pane) keys(keys ...string) {
 
 // text types a text.
 func (p *pane) text(text string) { p.keys("-l", text) }
+
+// paste pastes a text.
+func (p *pane) paste(text string) {
+	p.t.Helper()
+	p.tmux("set-buffer", "--", text, ";", "paste-buffer", "-p")
+}
 
 // see waits until the screen with what scrolled off it shows something, and returns it.
 func (p *pane) see(pattern string) string {
@@ -169,4 +176,58 @@ func TestAKilledConversationAsksAgain(t *testing.T) {
 	noticed()
 	p.keys("y")
 	p.see(`Written.`)
+}
+
+// dot is a PNG of one pixel.
+const dot = "\x89PNG\x0d\x0a\x1a\x0a\x00\x00\x00\x0dIHDR\x00\x00\x00\x01\x00\x00\x00\x01\x08\x06\x00\x00\x00\x1f\x15\xc4\x89"
+
+// TestAMessageTakesImagesAndFilesAlong drops an image on the terminal, takes one from the
+// clipboard and names a file. A model that takes no images gets no message; it is in the
+// composer again, with its image.
+func TestAMessageTakesImagesAndFilesAlong(t *testing.T) {
+	dir := t.TempDir()
+	const script = `steps:
+  - {text: Dropped one seen., when: {matches: '\[image/png image 1 \(my shot.png\)\]'}}
+  - {text: Clipboard seen., when: {matches: '\[image/png image 2\]'}}
+  - {text: Notes seen., when: {matches: 'attached: notes.md, 6 bytes'}}
+`
+	cmd := talking(t, dir, "images: true\n"+script)
+	shot := filepath.Join(dir, "my shot.png")
+	clip := "#!/bin/sh\n[ \"$*\" = '-selection clipboard -target image/png -out' ] && cat '" + shot + "'\n"
+	for name, content := range map[string]string{shot: dot, filepath.Join(dir, "ws", "notes.md"): "words\n", filepath.Join(dir, "bin", "xclip"): clip} {
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o700), os.WriteFile(name, []byte(content), 0o700)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for i, v := range cmd.Env {
+		if path, ok := strings.CutPrefix(v, "PATH="); ok {
+			cmd.Env[i] = "PATH=" + filepath.Join(dir, "bin") + ":" + path
+		}
+	}
+	cmd.Env = append(cmd.Env, "DISPLAY=:77")
+	p := inTmux(t, cmd)
+	p.see(`\? help`)
+	p.paste(strings.ReplaceAll(shot, " ", `\ `))
+	p.see(`^› \[image 1\]$`)
+	p.text(" what is it?")
+	p.keys("Enter")
+	p.see(`Dropped one seen.`)
+	p.see(`› \[image 1\] what is it\?\n  with image 1 \(my shot.png\) \(image/png, 33 bytes\)$`)
+	p.text("and ")
+	p.keys("C-v")
+	p.see(`^› and \[image 2\]$`)
+	p.keys("Enter")
+	p.see(`Clipboard seen.`)
+	p.text("read @notes.md and @nofile.go")
+	p.keys("Enter")
+	p.see(`^@nofile.go is no file of this workspace; it is sent as text$`)
+	p.see(`Notes seen.`)
+
+	p = inTmux(t, talking(t, dir, script))
+	p.see(`\? help`)
+	p.paste("'" + shot + "'")
+	p.see(`^› \[image 1\]$`)
+	p.keys("Enter")
+	p.see(`^error: image 1 \(my shot.png\): scripted:`)
+	p.see(`^› \[image 1\]$`)
 }

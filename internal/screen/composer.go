@@ -96,6 +96,9 @@ func (c *Composer) Paste(text string) {
 	}
 }
 
+// Chip adds a text that is moved over and deleted as a whole.
+func (c *Composer) Chip(text string) { c.chip(cell{text: text, label: text}) }
+
 func (c *Composer) chip(one cell) {
 	c.change()
 	c.cells = slices.Insert(c.cells, c.at, one)

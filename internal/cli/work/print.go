@@ -155,7 +155,7 @@ func (c *PrintCmd) narrow(t *talk, have belay.Settings) error {
 // attached are the files that are sent along, as commands take them.
 func (c *PrintCmd) attached(a *command.Program, ws string) (all []turns.AttachedFile, err error) {
 	t := Task{Given: app.Given{Text: strings.Join(c.Text, " ")}}
-	if err := t.mention(&a.Env, a.Dir, ws); err != nil {
+	if err := t.mention(a.Dir, ws, tellMissed(&a.Env)); err != nil {
 		return nil, err
 	}
 	if err := t.Attach(a.Dir, c.Attach); err != nil {

@@ -71,12 +71,26 @@ func spoken(e *term.Env, dir string, words []string, ws string) (Task, error) {
 		said = append(said, "(standard input is attached)")
 	}
 	t.Text = strings.TrimSpace(strings.Join(said, " "))
-	return t, t.mention(e, dir, ws)
+	return t, t.mention(dir, ws, tellMissed(e))
 }
 
-// mention sends along the files of the workspace that the text names with @. What else
-// was meant as a file is told.
-func (t *Task) mention(e *term.Env, dir, ws string) error {
+// missed is told of a word after @ that names no file of the workspace, though it was
+// meant as one; outside: it names another file.
+type missed func(word string, outside bool)
+
+func tellMissed(e *term.Env) missed {
+	return func(word string, outside bool) {
+		if word = term.Line(word); outside {
+			fmt.Fprintf(e.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", word, word)
+		} else {
+			fmt.Fprintln(e.Err, word+" is no file here; sent as text")
+		}
+	}
+}
+
+// mention sends along the files of the workspace that the text names with @, relative to
+// dir.
+func (t *Task) mention(dir, ws string, tell missed) error {
 	root, err := os.OpenRoot(ws)
 	if err != nil {
 		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", files.Reason(err)).At(ws).WithHint("--workspace DIR")
@@ -84,22 +98,21 @@ func (t *Task) mention(e *term.Env, dir, ws string) error {
 	defer root.Close()
 	seen := map[string]bool{}
 	for _, m := range mention().FindAllStringSubmatch(t.Text, -1) {
-		name, ok := mentioned(e, dir, root, ws, m[1])
+		name, is := mentioned(dir, root, ws, m[1])
 		if seen[name] {
 			continue
 		}
 		seen[name] = true
-		if !ok {
-			if name != "" {
-				fmt.Fprintln(e.Err, term.Line(name)+" is no file here; sent as text")
+		switch is {
+		case noFile, outsideFile:
+			tell(name, is == outsideFile)
+		case aFile:
+			f, err := readAttached(name, func() (*os.File, error) { return root.Open(name) })
+			if err != nil {
+				return err
 			}
-			continue
+			t.Attached = append(t.Attached, f)
 		}
-		f, err := readAttached(name, func() (*os.File, error) { return root.Open(name) })
-		if err != nil {
-			return err
-		}
-		t.Attached = append(t.Attached, f)
 	}
 	return nil
 }
@@ -107,11 +120,17 @@ func (t *Task) mention(e *term.Env, dir, ws string) error {
 // mention is a word that begins with @.
 var mention = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?:^|\s)@([^\s@]\S*)`) })
 
-// mentioned returns the file of the workspace that a word after @ names,
-// relative to the current folder. For a word that names none, name is empty,
-// unless it was clearly meant as a file; for a file outside the workspace, the
-// error says how to send it.
-func mentioned(e *term.Env, dir string, root *os.Root, ws, word string) (name string, is bool) {
+// What a word after @ is.
+const (
+	aWord       = iota // it wasn't meant as a file
+	aFile              // of the workspace
+	outsideFile        // a file that isn't in the workspace
+	noFile             // it was meant as a file
+)
+
+// mentioned returns what a word after @ is, and the name: of a file of the workspace
+// relative to that.
+func mentioned(dir string, root *os.Root, ws, word string) (name string, is int) {
 	if real, err := filepath.EvalSymlinks(dir); err == nil {
 		dir = real
 	}
@@ -123,18 +142,17 @@ func mentioned(e *term.Env, dir string, root *os.Root, ws, word string) (name st
 		full := absolute(dir, w)
 		if rel, err := filepath.Rel(ws, full); err == nil && filepath.IsLocal(rel) {
 			if info, err := root.Stat(rel); err == nil && info.Mode().IsRegular() {
-				return rel, true
+				return rel, aFile
 			}
 		}
 		if info, err := os.Stat(full); err == nil && info.Mode().IsRegular() {
-			fmt.Fprintf(e.Err, "@%s is not in the workspace and is sent as a word; --attach %s sends the file\n", term.Line(w), term.Line(w))
-			return "", false
+			return w, outsideFile
 		}
 	}
 	if bare != "" && meansFile(dir, bare) {
-		return bare, false
+		return bare, noFile
 	}
-	return "", false
+	return "", aWord
 }
 
 // absolute is a path relative to a folder.
