@@ -86,8 +86,9 @@ type Call struct {
 	Edited  string     // who changed its arguments
 	Allowed *Allowed   // who or what allowed it; nil: it wasn't judged yet
 
-	flows   bool  // its output comes as it is printed
-	printed int64 // bytes of it that came, or were left out
+	asked   []File // what it would change, as its question showed it
+	flows   bool   // its output comes as it is printed
+	printed int64  // bytes of it that came, or were left out
 }
 
 // Allowed is why a call was allowed, or asked about.

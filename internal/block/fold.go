@@ -305,5 +305,8 @@ func (f *Fold) answered(ev event.Envelope, p event.ActionResolved) {
 	c.Call.State = Wanted
 	if p.Decision == "allow" {
 		c.Call.Allowed = &Allowed{By: p.By, Scope: p.Scope, Rule: q.Rule, Mode: q.Mode}
+		if q.Preview != nil {
+			c.Call.asked = q.Preview.Files
+		}
 	}
 }

@@ -2,6 +2,8 @@ package block
 
 import (
 	"fmt"
+	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/charmbracelet/x/ansi"
@@ -114,9 +116,7 @@ func (o Options) call(c *Call) []string {
 	if said := c.said(); said != "" {
 		out = append(out, o.wrap("  ", "  ", said)...)
 	}
-	for _, f := range c.Files {
-		out = append(out, o.hunks(f.Hunks, maxHunkLines)...)
-	}
+	out = append(out, o.changes(c)...)
 	for _, l := range c.tail() {
 		out = append(out, frame+o.shorten(tailLine(l), max(o.Width-4, 0)))
 	}
@@ -158,6 +158,16 @@ func tailLine(s string) string {
 	return Line(strings.ReplaceAll(ansi.Strip(s), "\t", "    "))
 }
 
+// changes are the lines that a call changed, without those that its question showed.
+func (o Options) changes(c *Call) (out []string) {
+	for _, f := range c.Files {
+		if !slices.ContainsFunc(c.asked, func(a File) bool { return a.Path == f.Path && reflect.DeepEqual(a.Hunks, f.Hunks) }) {
+			out = append(out, o.hunks(f.Hunks, maxHunkLines)...)
+		}
+	}
+	return out
+}
+
 // maxHunkLines is how many lines of a change are shown with its call.
 const maxHunkLines = 40
 
@@ -177,7 +187,7 @@ func (o Options) hunks(hunks []Hunk, most int) []string {
 			}
 			colour := map[byte]string{'+': green, '-': red}[l[0]]
 			lines := []string{o.shorten(Line(strings.ReplaceAll(l[1:], "\t", "    ")), width)}
-			if most == 0 { // somebody answers for it
+			if most == 0 && len(l) > 1 { // somebody answers for it
 				lines = Options{Width: width}.wrap("", "", exactly(l[1:]))
 			}
 			for i, part := range lines {
@@ -232,12 +242,7 @@ func (o Options) tellCall(c *Call) []string {
 			out = append(out, o.wrap("", "", tailLine(l))...)
 		}
 	}
-	for _, f := range c.Files {
-		for _, l := range o.hunks(f.Hunks, maxHunkLines) {
-			out = append(out, strings.TrimSpace(l))
-		}
-	}
-	return out
+	return append(out, o.changes(c)...)
 }
 
 // question is what is asked, or was.

@@ -21,6 +21,7 @@ type picker struct {
 	rows   []row
 	filter string
 	at     int
+	more   bool                // there are others, which more letters find
 	typed  func(filter string) // finds other rows for what was typed; nil: those that there are are filtered
 }
 
@@ -91,7 +92,11 @@ func (p *picker) lines(l look) (lines []string, col int) {
 	if len(rows) == 0 {
 		lines = append(lines, "  nothing fits")
 	}
-	return append(lines, l.dim(fmt.Sprintf("  %s · Enter chooses · Esc goes back · type to search", block.Plural(len(rows), "line")))), screen.Width(head)
+	many := block.Plural(len(rows), "line")
+	if p.more {
+		many = fmt.Sprintf("the newest %d", len(rows))
+	}
+	return append(lines, l.dim("  "+many+" · Enter chooses · Esc goes back · type to search")), screen.Width(head)
 }
 
 // picks takes a key for the list on the screen.
@@ -135,15 +140,27 @@ func (s *listed) state() string {
 }
 
 func (s *listed) line(now time.Time) string {
-	text := fmt.Sprintf("%s  %s  %s ago  %s", Tail(s.ID), cmp.Or(s.Title, "(no title)"), block.Ago(now.Sub(s.Updated)), s.state())
+	text := fmt.Sprintf("%s  %7s  %s  %s", Tail(s.ID), age(now.Sub(s.Updated)), s.state(), cmp.Or(s.Title, "(no title)"))
 	if s.Worktree != nil {
 		text += "  " + s.Worktree.Branch
 	}
 	return text
 }
 
+// age is a time in the past, roughly.
+func age(d time.Duration) string {
+	if d < time.Minute {
+		return "now"
+	}
+	unit := strings.Fields(block.Ago(d))
+	return unit[0] + " " + unit[1]
+}
+
+// tail is how many characters at its end are enough to name a session.
+const tail = 6
+
 // Tail is the end of a session's id, which is enough to name it.
-func Tail(id belay.SessionID) string { return string(id)[max(0, len(id)-6):] }
+func Tail(id belay.SessionID) string { return string(id)[max(0, len(id)-tail):] }
 
 // pickSession lets the person choose a session of this workspace; what they type
 // searches the words of all of them.
@@ -151,13 +168,13 @@ func (c *Chat) pickSession() {
 	p := &picker{title: "resume"}
 	p.typed = func(filter string) {
 		c.jobs.start(func(ctx context.Context) func() {
-			all, err := c.list(ctx, filter)
+			all, more, err := c.list(ctx, filter)
 			return func() {
 				if p.filter != filter {
 					return // something else was typed meanwhile
 				}
 				c.failed(err)
-				p.rows = nil
+				p.rows, p.more = nil, more
 				for _, s := range all {
 					p.rows = append(p.rows, row{s.line(c.Now()), func() { c.resume(s.ID) }})
 				}
@@ -168,30 +185,45 @@ func (c *Chat) pickSession() {
 	p.typed("")
 }
 
-// list are sessions of this workspace, the newest first: those whose title, id or words
-// have a text.
-func (c *Chat) list(ctx context.Context, text string) ([]listed, error) {
+// list are sessions of this workspace, the newest first: those whose name or words have
+// a text.
+func (c *Chat) list(ctx context.Context, text string) (all []listed, more bool, err error) {
+	var out struct {
+		Sessions []listed `json:"sessions"`
+		More     bool     `json:"more"`
+	}
+	q := url.Values{"workspace": {c.Workspace}, "archived": {"false"}, "text": {text}}
+	err = c.Runtime.Read(ctx, "read_sessions", Query{Values: q}, &out)
+	return out.Sessions, out.More, err
+}
+
+// Named returns the session of a workspace that a text names: its id, the only one that
+// begins with it, or that ends with it, if that are six characters or more; without a
+// text it is the one that changed last.
+func Named(ctx context.Context, r Runtime, workspace, text string) (belay.SessionID, error) {
 	var out struct {
 		Sessions []listed `json:"sessions"`
 	}
-	q := url.Values{"workspace": {c.Workspace}, "archived": {"false"}, "limit": {"500"}}
-	if err := c.Runtime.Read(ctx, "read_sessions", Query{Values: q}, &out); err != nil || text == "" {
-		return out.Sessions, err
+	q := url.Values{"workspace": {workspace}, "archived": {"false"}, "text": {text}}
+	if err := r.Read(ctx, "read_sessions", Query{Values: q}, &out); err != nil {
+		return "", err
 	}
-	var hits struct {
-		Hits []struct {
-			Session belay.SessionID `json:"sessionId"`
-		} `json:"hits"`
-	}
-	c.Runtime.Read(ctx, "read_search", Query{Values: url.Values{"q": {text}, "limit": {"100"}}}, &hits) //nolint:errcheck // titles and ids are searched anyway
-	return slices.DeleteFunc(out.Sessions, func(s listed) bool {
-		for _, h := range hits.Hits {
-			if h.Session == s.ID {
-				return false
-			}
+	var found []belay.SessionID
+	for _, s := range out.Sessions {
+		switch id := string(s.ID); {
+		case id == text || text == "":
+			return s.ID, nil
+		case strings.HasPrefix(id, text) || len(text) >= tail && strings.HasSuffix(id, text):
+			found = append(found, s.ID)
 		}
-		return !strings.Contains(strings.ToLower(s.line(c.Now())), strings.ToLower(text))
-	}), nil
+	}
+	switch len(found) {
+	case 0:
+		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session %q", text).At(workspace).WithHint("belay sessions list --all")
+	case 1:
+		return found[0], nil
+	}
+	return "", belay.Errorf(belay.CodeUsage, "%d sessions are named so, among them %s and %s", len(found), Tail(found[0]), Tail(found[1])).At(text).WithHint("belay -r %s", Tail(found[0]))
 }
 
 // resume puts a session on the screen, and continues its turn if one was parked.

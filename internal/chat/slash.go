@@ -185,16 +185,11 @@ func (c *Chat) resumes(id string) {
 		return
 	}
 	c.jobs.start(func(ctx context.Context) func() {
-		all, err := c.list(ctx, "")
+		named, err := Named(ctx, c.Runtime, c.Workspace, id)
 		return func() {
-			c.failed(err)
-			for _, s := range all {
-				if strings.HasPrefix(string(s.ID), id) || len(id) >= 6 && strings.HasSuffix(string(s.ID), id) {
-					c.resume(s.ID)
-					return
-				}
+			if c.failed(err); err == nil {
+				c.resume(named)
 			}
-			c.print(block.Line("this workspace has no session " + id))
 		}
 	})
 }

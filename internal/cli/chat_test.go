@@ -112,7 +112,9 @@ func TestAConversation(t *testing.T) {
 	p.keys("C-c")
 	p.see(`^›$`)
 	p.keys("y")
-	p.see(`write a.txt .*allowed by you`)
+	if shown := p.see(`write a.txt .*allowed by you`); strings.Count(shown, "+ one\n") != 1 {
+		t.Errorf("the change isn't shown once:\n%s", shown)
+	}
 	p.see(`! write b.txt`)
 	noticed()
 	p.keys("n")

@@ -11,11 +11,13 @@ import (
 
 // Filter chooses sessions. The zero value takes all.
 type Filter struct {
-	Workspace string   // only sessions of this workspace, and of worktrees that were made of it
-	Status    string   // only sessions whose Turn has this status
-	Tags      []string // only sessions that have them all
-	Archived  *bool    // only sessions that are archived, or only others
-	Limit     int      // at most so many, the newest; 0 is all
+	Workspace string                   // only sessions of this workspace, and of worktrees that were made of it
+	Status    string                   // only sessions whose Turn has this status
+	Tags      []string                 // only sessions that have them all
+	Archived  *bool                    // only sessions that are archived, or only others
+	Text      string                   // only sessions whose title, id or branch has it
+	Found     map[belay.SessionID]bool // and these
+	Limit     int                      // at most so many, the newest; 0 is all
 }
 
 // Sessions lists sessions, the one that changed last first. It shows what was
@@ -51,6 +53,9 @@ func (f Filter) takes(s *Session) bool {
 	if s.Created.IsZero() || f.Workspace != "" && !s.in(f.Workspace) {
 		return false
 	}
+	if f.Text != "" && !f.Found[s.ID] && !s.has(strings.ToLower(f.Text)) {
+		return false
+	}
 	if f.Archived != nil && *f.Archived != s.Archived {
 		return false
 	}
@@ -66,6 +71,12 @@ func (f Filter) takes(s *Session) bool {
 
 func (s *Session) in(workspace string) bool {
 	return s.Workspace == workspace || s.Worktree != nil && s.Worktree.Repository == workspace
+}
+
+// has reports whether a text, in lower case, is in what names a session.
+func (s *Session) has(text string) bool {
+	return strings.Contains(string(s.ID), text) || strings.Contains(strings.ToLower(s.Title), text) ||
+		s.Worktree != nil && strings.Contains(strings.ToLower(s.Worktree.Branch), text)
 }
 
 func newestFirst(s []Session) []Session {

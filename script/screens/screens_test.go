@@ -38,6 +38,7 @@ type story struct {
 	dir    string // has the home, the workspace and the model
 	size   size
 	env    []string
+	args   []string        // of every start
 	text   strings.Builder // the screens so far
 }
 
@@ -45,7 +46,7 @@ type size struct{ width, height int }
 
 func begin(t *testing.T, name string, s size, env []string, args ...string) *story {
 	t.Helper()
-	st := &story{t: t, server: tmux.New(t), name: name, size: s, env: env}
+	st := &story{t: t, server: tmux.New(t), name: name, size: s, env: env, args: args}
 	st.dir = st.server.Dir
 	for _, d := range []string{"home", "ws"} {
 		if err := os.Mkdir(filepath.Join(st.dir, d), 0o700); err != nil {
@@ -61,7 +62,7 @@ func begin(t *testing.T, name string, s size, env []string, args ...string) *sto
 			t.Fatal(err)
 		}
 	}
-	st.start("begin", args...)
+	st.start("begin")
 	return st
 }
 
@@ -77,6 +78,7 @@ func (s *story) run(window string, args ...string) {
 	argv := append([]string{"env", "-i", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(s.dir, "home"), "USER=tester", "LANG=C.UTF-8",
 		"TERM=screen-256color", "TZ=UTC", "SCREENS_PROGRAM=1"}, s.env...)
 	argv = append(argv, os.Args[0], "chat", "--script", filepath.Join(s.dir, "model.yaml"), "--model", "demo")
+	argv = append(argv, s.args...)
 	s.Window = s.server.Window(window, filepath.Join(s.dir, "ws"), s.size.width, s.size.height, append(argv, args...)...)
 }
 
@@ -94,7 +96,7 @@ func (s *story) keep(title, text string) {
 	s.t.Helper()
 	last, same := "", 0
 	s.Until(text+", and rest", func(screen string) bool {
-		screen = steady(screen)
+		screen = strings.ReplaceAll(steady(screen), s.dir, "/home/ann")
 		if same++; screen != last {
 			last, same = screen, 0
 		}
@@ -108,7 +110,9 @@ var (
 	clock    = regexp.MustCompile(`\b\d\d:\d\d\b`)
 	spinner  = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 	id       = regexp.MustCompile(`\b[0-9a-f]{6}\b`)
-	took     = regexp.MustCompile(`( · |, after )\d+(\.\d+)? (ms|s|min)\b`) // of a call; one that took no millisecond says nothing
+	took     = regexp.MustCompile(`( · |, after )\d+(\.\d+)? (ms|s|min)\b`)    // of a call; one that took no millisecond says nothing
+	age      = regexp.MustCompile(` +(now|[0-9]+ min)  (running|completed)  `) // of a session
+	program  = regexp.MustCompile(`^  (\w+) is /\S+$`)
 	gap      = regexp.MustCompile(`   +`)
 )
 
@@ -125,6 +129,8 @@ func steady(screen string) string {
 		if strings.Contains(l, ", after ") {
 			l = took.ReplaceAllString(l, "")
 		}
+		l = program.ReplaceAllString(l, "  $1 is /usr/bin/$1")
+		l = age.ReplaceAllString(l, "      now  $2  ")
 		l = duration.ReplaceAllString(l, "9 ms")
 		lines[i] = strings.TrimRight(l, " ")
 	}
@@ -139,11 +145,26 @@ func (s *story) compare() {
 // sizes are the terminals of the golden screens.
 var sizes = []size{{40, 12}, {80, 24}, {120, 40}, {300, 50}}
 
-func each(t *testing.T, f func(t *testing.T, s size, name string)) {
+// each plays a story at every size, and at one of them without colours and for a screen
+// reader.
+func each(t *testing.T, name string, tell func(s *story)) {
 	for _, s := range sizes {
-		name := fmt.Sprintf("%dx%d", s.width, s.height)
-		t.Run(name, func(t *testing.T) { f(t, s, name) })
+		play(t, name, fmt.Sprintf("%dx%d", s.width, s.height), s, nil, tell)
 	}
+	play(t, name, "nocolor", sizes[1], []string{"NO_COLOR=1"}, tell)
+	play(t, name, "reader", sizes[1], nil, tell, "--screen-reader")
+}
+
+func play(t *testing.T, name, as string, size size, env []string, tell func(s *story), args ...string) {
+	t.Run(as, func(t *testing.T) {
+		t.Parallel()
+		s := begin(t, name+"-"+as, size, env, args...)
+		tell(s)
+		if colours := s.Colours(); len(env) > 0 && regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(colours) {
+			t.Errorf("NO_COLOR, and yet:\n%q", colours)
+		}
+		s.compare()
+	})
 }
 
 // unnoticed is longer than a question takes no keys after it was drawn.
@@ -158,10 +179,106 @@ func (s *story) asked() {
 
 // TestQuestionsOnScreen: a first message, a command that fails, a question and its answer.
 func TestQuestionsOnScreen(t *testing.T) {
-	each(t, func(t *testing.T, size size, name string) { questions(t, "questions-"+name, size, nil) })
-	// what terminals or people can't do with
-	t.Run("NO_COLOR", func(t *testing.T) { questions(t, "questions-nocolor", sizes[1], []string{"NO_COLOR=1"}) })
-	t.Run("screen reader", func(t *testing.T) { questions(t, "questions-reader", sizes[1], nil, "--screen-reader") })
+	each(t, "questions", func(s *story) {
+		s.keep("first run", "? help")
+		s.say("run the test")
+		s.keep("a command that fails", "completed in")
+		s.repaired()
+		s.keep("answered", "completed in")
+	})
+}
+
+// repaired has a file changed, with a yes.
+func (s *story) repaired() {
+	s.t.Helper()
+	s.say("repair it")
+	s.asked()
+	s.keep("a question", "no, and say why")
+	s.Press("y")
+	s.Until("the answer to the question", func(screen string) bool {
+		return strings.Contains(screen, "completed in") && !strings.Contains(screen, "no, and say why") && !strings.Contains(strings.ToLower(screen), "working")
+	})
+}
+
+// TestACommandIsAskedAboutOnScreen: with all that it runs, and where.
+func TestACommandIsAskedAboutOnScreen(t *testing.T) {
+	play(t, "command", "80x24", sizes[1], nil, func(s *story) {
+		s.say("check it")
+		s.asked()
+		s.keep("a question about a command", "no, and say why")
+	})
+}
+
+// TestTheDocumentShowsTheseScreens: what docs/chat.md shows is on one of them.
+func TestTheDocumentShowsTheseScreens(t *testing.T) {
+	doc, err := os.ReadFile("../../docs/chat.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	names, err := filepath.Glob("testdata/*.screens")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var all strings.Builder
+	for _, name := range names {
+		text, err := os.ReadFile(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		all.Write(text)
+	}
+	blocks := strings.Split(string(doc), "```\n")
+	if len(blocks) < 9 {
+		t.Errorf("it shows %d screens, want 4", len(blocks)/2)
+	}
+	for i := 1; i < len(blocks); i += 2 {
+		if !strings.Contains(all.String(), blocks[i]) {
+			t.Errorf("no screen has this:\n%s", blocks[i])
+		}
+	}
+}
+
+// TestRewindOnScreen: a message is chosen to go back before, what goes back, and the file
+// is as it was.
+func TestRewindOnScreen(t *testing.T) {
+	each(t, "rewind", func(s *story) {
+		s.say("run the test")
+		s.Waits("completed in")
+		s.repaired()
+		s.Press("Escape")
+		s.Press("Escape")
+		s.keep("which message", "go back before")
+		s.Press("Enter")
+		s.keep("what goes back", "conversation only")
+		s.Press("Enter")
+		s.keep("what that means", "yes, take it back")
+		s.Press("Enter")
+		s.keep("taken back", " repair it\ndemo")
+		if text, err := os.ReadFile(filepath.Join(s.dir, "ws", "queue.go")); err != nil || strings.Contains(string(text), "Lock") {
+			s.t.Errorf("the file wasn't taken back (%v):\n%s", err, text)
+		}
+	})
+}
+
+// TestPickerOnScreen: two sessions to choose from, one of them by a word of it.
+func TestPickerOnScreen(t *testing.T) {
+	each(t, "picker", func(s *story) {
+		s.say("run the test")
+		s.Waits("completed in")
+		s.say("/new")
+		s.Waits("a new conversation")
+		s.say("take your time")
+		s.Waits("Esc")
+		s.Press("C-d")
+		s.Waits("resume: belay -r")
+		s.Ended()
+		s.start("again", "--resume=")
+		s.keep("sessions to choose from", "2 lines")
+		s.Type("test")
+		s.keep("one has the word", "1 line ")
+		s.Press("Enter")
+		s.keep("resumed", "completed in")
+	})
 }
 
 // TestADumbTerminalIsRefused: nothing can be drawn there, and the message says what can
@@ -179,67 +296,39 @@ func TestADumbTerminalIsRefused(t *testing.T) {
 	s.Ended()
 }
 
-func questions(t *testing.T, name string, size size, env []string, args ...string) {
-	s := begin(t, name, size, env, args...)
-	s.keep("first run", "? help")
-	s.say("run the test")
-	s.keep("a command that fails", "completed in")
-	s.say("repair it")
-	s.asked()
-	s.keep("a question", "no, and say why")
-	s.Press("y")
-	s.Until("the answer to the question", func(screen string) bool {
-		return strings.Contains(screen, "completed in") && !strings.Contains(screen, "no, and say why") && !strings.Contains(screen, "working")
-	})
-	s.keep("answered", "completed in")
-	if colours := s.Colours(); len(env) > 0 && regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(colours) {
-		t.Errorf("NO_COLOR, and yet:\n%q", colours)
-	}
-	s.Press("C-d")
-	s.Waits("resume: belay -r")
-	s.Ended()
-	s.compare()
-}
-
 // TestSteeringOnScreen: while the model works, one message steers and one waits.
 func TestSteeringOnScreen(t *testing.T) {
-	each(t, func(t *testing.T, size size, name string) {
-		s := begin(t, "steering-"+name, size, nil)
+	each(t, "steering", func(s *story) {
 		s.say("take your time")
-		s.Waits("Esc stops")
+		s.Waits("Esc")
 		s.say("look at Push first")
 		s.Waits("steering:")
 		s.Type("also update the changelog")
 		s.Press("Tab")
 		s.keep("one message steers, one waits", "queued:")
-		s.compare()
 	})
 }
 
 // TestStreamingOnScreen: an answer with a table and code, half of it, then interrupted.
 func TestStreamingOnScreen(t *testing.T) {
-	each(t, func(t *testing.T, size size, name string) {
-		s := begin(t, "streaming-"+name, size, nil)
+	each(t, "streaming", func(s *story) {
 		s.say("show me the queue")
 		s.keep("half an answer", "q.items")
 		s.Press("Escape")
 		s.keep("interrupted", "cancelled in")
-		s.compare()
 	})
 }
 
 // TestAKilledChatAsksAgain: the process dies at a question; -c shows it again.
 func TestAKilledChatAsksAgain(t *testing.T) {
-	each(t, func(t *testing.T, size size, name string) {
-		s := begin(t, "killed-"+name, size, nil)
+	each(t, "killed", func(s *story) {
 		s.say("repair it")
 		s.asked()
 		if err := syscall.Kill(s.PID(), syscall.SIGKILL); err != nil {
-			t.Fatal(err)
+			s.t.Fatal(err)
 		}
 		s.Ended()
 		s.start("again", "-c")
 		s.keep("after kill -9 at a question", "no, and say why")
-		s.compare()
 	})
 }

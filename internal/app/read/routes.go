@@ -58,6 +58,7 @@ var (
 	listParams   = []Param{After, limitParam,
 		{Name: "status", Doc: "Only sessions whose turn is queued, running, waiting or ended."},
 		{Name: "workspace", Doc: "Only sessions of this folder, and of worktrees that were made of it."},
+		{Name: "text", Doc: "Only sessions whose title, id or branch has this text, or that have all its words."},
 		{Name: "tag", Doc: "Only sessions that have this tag; said more than once, all of them.", Many: true},
 		{Name: "archived", Doc: "true: only sessions that are archived; false: only others."}}
 	searchParams = []Param{{Name: "q", Doc: "Words that a session must all have.", Required: true}, After, limitParam}

@@ -34,6 +34,14 @@ const (
 	mostHits    = 50
 )
 
+// found are the sessions that have all words of a question.
+func (v *Reads) found(ctx context.Context, words string) (map[belay.SessionID]bool, error) {
+	if err := v.Words.Catchup(ctx); err != nil {
+		return nil, err
+	}
+	return view.Search(ctx, v.Store, words)
+}
+
 func (v *Reads) search(ctx context.Context, q Query) (*Found, error) {
 	words := q.Values.Get("q")
 	if len(words) > maxQuestion {
@@ -44,13 +52,10 @@ func (v *Reads) search(ctx context.Context, q Query) (*Found, error) {
 		return nil, err
 	}
 	f, err := v.folded(ctx, q)
-	if err == nil {
-		err = v.Words.Catchup(ctx)
-	}
 	if err != nil {
 		return nil, err
 	}
-	found, err := view.Search(ctx, v.Store, words)
+	found, err := v.found(ctx, words)
 	if err != nil {
 		return nil, input.At("query q", err)
 	}

@@ -21,10 +21,10 @@ type Sessions struct {
 // mostSessions is how many sessions a list may have.
 const mostSessions = 500
 
-// sessions lists: status, workspace, tag (more than once: all of them), archived,
+// sessions lists: status, workspace, text, tag (more than once: all of them), archived,
 // limit.
 func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
-	f := view.Filter{Workspace: q.Values.Get("workspace"), Status: q.Values.Get("status"), Tags: q.Values["tag"]}
+	f := view.Filter{Workspace: q.Values.Get("workspace"), Status: q.Values.Get("status"), Text: q.Values.Get("text"), Tags: q.Values["tag"]}
 	if s := q.Values.Get("archived"); s != "" {
 		is, err := strconv.ParseBool(s)
 		if err != nil {
@@ -41,7 +41,15 @@ func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
 	if err != nil {
 		return nil, err
 	}
+	if len(f.Text) > maxQuestion {
+		return nil, input.At("query text", belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(f.Text), maxQuestion).WithHint("look for fewer words"))
+	}
 	fresh, err := v.folded(ctx, q)
+	if err == nil && f.Text != "" {
+		if f.Found, err = v.found(ctx, f.Text); belay.CodeOf(err) == belay.CodeUsage {
+			err = nil // it has no word: names may have it anyway
+		}
+	}
 	if err != nil {
 		return nil, err
 	}

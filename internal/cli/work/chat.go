@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"net/url"
 	"os"
 	"strings"
 
@@ -56,7 +55,11 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	defer o.Runtime.Close() //nolint:errcheck // everything that was accepted is durable
 	o.Pick = c.Resume != nil && *c.Resume == ""
 	if c.Continue || c.Resume != nil && !o.Pick {
-		if o.Session, err = c.session(ctx, o); err != nil {
+		var name string
+		if c.Resume != nil {
+			name = *c.Resume
+		}
+		if o.Session, err = chat.Named(ctx, o.Runtime, o.Workspace, name); err != nil {
 			return 0, err
 		}
 	}
@@ -105,23 +108,4 @@ func (c *ChatCmd) there(a *command.Program, o *chat.Options) (err error) {
 	}
 	o.Runtime, err = a.RemoteChat(c.Server)
 	return err
-}
-
-// session is the one that is continued.
-func (c *ChatCmd) session(ctx context.Context, o chat.Options) (belay.SessionID, error) {
-	var all struct {
-		Sessions []struct {
-			ID belay.SessionID `json:"id"`
-		} `json:"sessions"`
-	}
-	err := o.Runtime.Read(ctx, "read_sessions", chat.Query{Values: url.Values{"workspace": {o.Workspace}, "archived": {"false"}}}, &all)
-	if err != nil {
-		return "", err
-	}
-	for _, s := range all.Sessions {
-		if c.Resume == nil || strings.HasPrefix(string(s.ID), *c.Resume) || strings.HasSuffix(string(s.ID), *c.Resume) {
-			return s.ID, nil
-		}
-	}
-	return "", belay.Errorf(belay.CodeNotFound, "this workspace has no such session").At(o.Workspace).WithHint("belay sessions list --all")
 }
