@@ -63,9 +63,9 @@ openapi: ## docs/openapi.json against public linters, which npm installs at the 
 	tools/openapi/check
 
 # what reads bytes of strangers: the package and the target
-APIFUZZ = ./internal/server=FuzzDecode ./internal/view/feed=FuzzCursor ./client=FuzzDecoder
+APIFUZZ = ./internal/server=FuzzDecode ./internal/view/feed=FuzzCursor ./client=FuzzDecoder ./internal/config/agentfile=FuzzParse
 
-apifuzz: ## fuzz bodies, cursors and streams side by side for FUZZTIME (60s); 10m is a good while
+apifuzz: ## fuzz bodies, cursors, streams and files of agents side by side for FUZZTIME (60s); 10m is a good while
 	@pids=""; for f in $(APIFUZZ); do \
 		go test -run '^$$' -fuzz "^$${f#*=}\$$" -fuzztime $(APIFUZZTIME) -fuzzminimizetime 10x -parallel 1 "$${f%=*}" & pids="$$pids $$!"; \
 	done; red=0; for p in $$pids; do wait $$p || red=1; done; exit $$red

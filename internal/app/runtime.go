@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -156,6 +157,9 @@ type Workspaces interface {
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
 	// Secrets are the registered secrets.
 	Secrets() *secret.Scrubber
+	// Agents are the agents of a workspace that are kept as files. given is a folder of
+	// more, or empty.
+	Agents(ctx context.Context, workspace, given string) (*agentfile.Catalog, error)
 	// Servers are the MCP servers of a workspace, by name.
 	Servers(ctx context.Context, workspace string) ([]Server, error)
 	// TestServer starts an MCP server, reads what it has and ends it. accept says that

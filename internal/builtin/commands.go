@@ -7,6 +7,7 @@ import (
 
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/access"
+	"github.com/belay-run/belay/internal/app/agents"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/app/channels"
 	"github.com/belay-run/belay/internal/app/policies"
@@ -26,7 +27,7 @@ func Commands() []app.Command {
 
 // Reads returns the table of reads.
 func Reads() []app.Read {
-	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), storage.Reads(), servers.Reads())
+	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), storage.Reads(), servers.Reads(), agents.Reads())
 }
 
 // planned are the standard's commands that this build hasn't.

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/core/budget"
 )
@@ -89,6 +90,14 @@ type Entry struct {
 // mistake is an error.
 func Describe(path string, content []byte) (all []Entry, err error) {
 	switch {
+	case strings.Contains(filepath.ToSlash(path), "/agents/"):
+		a := agentfile.Parse(path, content)
+		for _, f := range a.Findings {
+			if f.Level == agentfile.Error {
+				return nil, belay.Errorf(belay.CodeBadManifest, "%s", f.Message).At(f.Where).WithHint("%s", f.Hint)
+			}
+		}
+		all = append(all, Entry{"agent " + a.Title(), cmp.Or(a.Description, "it may be started by its name")})
 	case filepath.Base(filepath.Dir(path)) == manifestDir:
 		tools, err := manifest.Parse(path, content)
 		if err != nil {

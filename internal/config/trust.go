@@ -11,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -237,12 +238,16 @@ func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) *event.P
 }
 
 // governed are the files of a workspace that count only when they are trusted,
-// relative to it.
+// relative to it, besides those of agents, which count for less without it.
 var governed = []string{serversFile, ".belay/belay.yaml", ".belay/policy.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
 
 // Governs reports whether a path of a workspace is such a file's.
 func Governs(rel string) bool {
-	return slices.ContainsFunc(governed, func(p string) bool { ok, err := path.Match(p, rel); return ok && err == nil })
+	return isAgent(rel) || slices.ContainsFunc(governed, func(p string) bool { ok, err := path.Match(p, rel); return ok && err == nil })
+}
+
+func isAgent(rel string) bool {
+	return agentfile.Names(path.Base(rel)) && slices.ContainsFunc(agentDirs, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
 }
 
 // Governed lists those a workspace has, in order.
@@ -254,6 +259,14 @@ func Governed(workspace fs.FS) []string {
 			continue // a pattern of ours is never bad
 		}
 		out = append(out, found...)
+	}
+	for _, dir := range agentDirs {
+		fs.WalkDir(workspace, dir, func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read isn't there
+			if err == nil && d.Type().IsRegular() && isAgent(rel) {
+				out = append(out, rel)
+			}
+			return nil
+		})
 	}
 	slices.Sort(out)
 	return out

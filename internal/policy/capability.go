@@ -92,3 +92,11 @@ func CapabilityRules(tier Tier, words []string) ([]Rule, error) {
 	}
 	return rules, nil
 }
+
+// IsCapability reports whether a word is one that more is known of than a name.
+func IsCapability(w string) bool {
+	w = strings.ToLower(strings.TrimSpace(w))
+	_, known := capabilityWords[w]
+	_, same := sameCapability[w]
+	return known || same || strings.HasPrefix(w, "command-")
+}

@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -349,6 +350,10 @@ func (w *plainWiring) Secrets() *secret.Scrubber {
 	s := &secret.Scrubber{}
 	s.Add("TEST_SECRET", "s3cr3t-of-a-test")
 	return s
+}
+
+func (*plainWiring) Agents(context.Context, string, string) (*agentfile.Catalog, error) {
+	return &agentfile.Catalog{}, nil
 }
 
 func (*plainWiring) Servers(context.Context, string) ([]app.Server, error) { return nil, nil }

@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -136,6 +137,17 @@ func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings)
 		return belay.Ref{}, settingError(err)
 	}
 	return w.host.KeepRules(ctx, c, d)
+}
+
+// Agents are the agents of a workspace that are kept as files.
+func (w *Workspaces) Agents(ctx context.Context, ws, given string) (*agentfile.Catalog, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return p.Agents(ctx, given)
 }
 
 // Quotas are those that work in a workspace spends from.

@@ -79,7 +79,7 @@ func (c *TrustCmd) paths(a *command.Program) (out []governedFile, err error) {
 	}
 	if len(out) == 0 {
 		return nil, belay.Errorf(belay.CodeNotFound, "this workspace has no file that counts only when it is trusted").At(ws).
-			WithHint("such files are .belay/belay.yaml, .belay/policy.yaml, .belay/tools/*.yaml and .mcp.json")
+			WithHint("such files are .belay/belay.yaml, .belay/policy.yaml, .belay/tools/*.yaml, .mcp.json and files of agents")
 	}
 	return out, nil
 }
@@ -94,7 +94,7 @@ func locate(path string) (governedFile, error) {
 		}
 		if dir == filepath.Dir(dir) {
 			return governedFile{}, belay.Errorf(belay.CodeNotGoverned, "trust means nothing to this file").At(path).
-				WithHint("files that count only when trusted are .belay/belay.yaml, .belay/policy.yaml, .belay/tools/*.yaml and .mcp.json of a workspace")
+				WithHint("files that count only when trusted are .belay/belay.yaml, .belay/policy.yaml, .belay/tools/*.yaml, .mcp.json and the agents of a workspace")
 		}
 	}
 }

@@ -19,6 +19,9 @@ import (
 type AgentsCmd struct {
 	Ps    agentsPsCmd    `cmd:"" use:"list_subagents" default:"withargs" help:"List the agents that a session's agents started."`
 	Close agentsCloseCmd `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
+	List  agentsListCmd  `cmd:"" use:"listAgents" help:"List the agents that are kept as files."`
+	Show  agentsShowCmd  `cmd:"" use:"listAgents" help:"Show an agent that is kept as a file: what it may do, what it needs, what is wrong with it."`
+	Check agentsCheckCmd `cmd:"" use:"listAgents" help:"Check files of agents, and say where something is wrong."`
 }
 
 type agentsPsCmd struct {

@@ -1,0 +1,207 @@
+package agentfile
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/goccy/go-yaml"
+	"github.com/goccy/go-yaml/ast"
+
+	"github.com/belay-run/belay/internal/lib/strictyaml"
+)
+
+// tokaFile is what is read of a workstream's file. Its other sections go to the model
+// as they stand.
+type tokaFile struct {
+	Metadata struct {
+		Name    scalar `yaml:"name"`
+		Version scalar `yaml:"version"`
+	} `yaml:"metadata"`
+	Spec struct {
+		Name        string `yaml:"name"`
+		Domain      string `yaml:"domain"`
+		Priority    string `yaml:"priority"`
+		Description string `yaml:"description"`
+	} `yaml:"spec"`
+	Capabilities struct {
+		Primary   []string `yaml:"primary"`
+		Secondary []string `yaml:"secondary"`
+	} `yaml:"capabilities"`
+	Objectives []struct {
+		Description string `yaml:"description"`
+		Deliverable string `yaml:"deliverable"`
+		Validation  string `yaml:"validation"`
+		Priority    string `yaml:"priority"`
+	} `yaml:"objectives"`
+	Tasks struct {
+		Default     []StandingTask            `yaml:"default"`
+		Conditional map[string][]StandingTask `yaml:"conditional"`
+	} `yaml:"tasks"`
+	Security struct {
+		Capabilities []string          `yaml:"capabilities_required"`
+		Limits       map[string]scalar `yaml:"resource_limits"`
+	} `yaml:"security"`
+}
+
+// tokaSections are the sections that are read; dependencies are read by hand.
+var tokaSections = []string{"metadata", "spec", "capabilities", "objectives", "tasks", "dependencies", "security"}
+
+// tokaLimits are its names of limits with ours; empty is one that nothing can hold.
+var tokaLimits = map[string]string{"max_memory": "memory", "max_cpu": "cpu", "timeout": "time", "max_disk_usage": "written", "max_network_bandwidth": ""}
+
+// maxSections bounds what sections that nobody knows add to the instructions.
+const maxSections = 16 << 10
+
+func (a *Agent) readToka(text strictyaml.Text, root ast.Node) {
+	var f tokaFile
+	if err := yaml.NodeToValue(root, &f); err != nil {
+		a.bad(text.Bad(err))
+		return
+	}
+	at := func(path ...any) string { return (&strictyaml.Reader{Text: text, Root: root}).At(path...) }
+	a.named(string(f.Metadata.Name), string(f.Metadata.Version), at("metadata", "name"), at("metadata", "version"))
+	a.Description, a.Domain = firstOf(f.Spec.Description, f.Spec.Name), f.Spec.Domain
+	a.Priority = a.oneOf("priority", f.Spec.Priority, at("spec", "priority"), Priorities...)
+	a.Abilities = slices.Concat(f.Capabilities.Primary, f.Capabilities.Secondary)
+	a.capable(f.Security.Capabilities, at("security", "capabilities_required"))
+	a.Requires = a.tokaNeeds(root, "required", at)
+	a.Optional = a.tokaNeeds(root, "optional", at)
+	a.tokaLimits(f.Security.Limits, at)
+	a.Tasks, a.Conditional = f.Tasks.Default, f.Tasks.Conditional
+	for i, t := range a.Tasks {
+		a.checkTask(t, at("tasks", "default", i))
+	}
+	for name, tasks := range a.Conditional {
+		for i, t := range tasks {
+			a.checkTask(t, at("tasks", "conditional", name, i))
+		}
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "You are the agent %q.", firstOf(f.Spec.Name, a.Name))
+	if d := strings.TrimSpace(f.Spec.Description); d != "" {
+		b.WriteString(" " + d)
+	}
+	if len(f.Objectives) > 0 {
+		b.WriteString("\n\n## Objectives\n")
+	}
+	for _, o := range f.Objectives {
+		b.WriteString("- " + o.Description + "\n")
+		if o.Deliverable != "" {
+			b.WriteString("  deliverable: " + o.Deliverable + "\n")
+		}
+		if o.Validation != "" {
+			b.WriteString("  done when: " + o.Validation + "\n")
+		}
+	}
+	if others := a.tokaOthers(root); others != "" {
+		b.WriteString("\n" + others)
+	}
+	a.Instructions = strings.TrimSpace(b.String())
+}
+
+func firstOf(a, b string) string {
+	if s := strings.TrimSpace(a); s != "" {
+		return s
+	}
+	return strings.TrimSpace(b)
+}
+
+func (a *Agent) tokaLimits(limits map[string]scalar, at func(...any) string) {
+	for name, text := range limits {
+		where := at("security", "resource_limits", name)
+		our, known := tokaLimits[name]
+		switch {
+		case !known:
+			a.find(Warning, CodeUnknownKey, where, "", "there is no limit %s", short(name, 40))
+		case our == "":
+			a.find(Warning, CodeUnavailable, where, "", "nothing here can hold %s: it isn't limited", name)
+		default:
+			if err := a.limit(our, string(text)); err != nil {
+				a.find(Error, CodeBadLimit, where, "", "%v", err)
+			}
+		}
+	}
+}
+
+// tokaNeeds reads dependencies in each of the forms that they have: an object of names
+// with reasons, a list of such objects, a list of names, a list of objects with name.
+func (a *Agent) tokaNeeds(root ast.Node, kind string, at func(...any) string) (all []Need) {
+	n := strictyaml.At(root, "dependencies", kind)
+	if n == nil {
+		return nil
+	}
+	v, err := strictyaml.Value(n)
+	if err != nil {
+		a.bad(err)
+		return nil
+	}
+	add := func(name, reason string, where string) {
+		if need, ok := a.need(name, reason, where); ok {
+			all = append(all, need)
+		}
+	}
+	object := func(m map[string]any, where string) {
+		if name, ok := m["name"].(string); ok {
+			reason, _ := m["description"].(string)
+			add(name, reason, where)
+			return
+		}
+		for _, name := range sorted(m) {
+			reason, _ := m[name].(string)
+			add(name, reason, where)
+		}
+	}
+	switch v := v.(type) {
+	case nil:
+	case map[string]any:
+		for _, name := range sorted(v) {
+			reason, _ := v[name].(string)
+			add(name, reason, at("dependencies", kind, name))
+		}
+	case []any:
+		for i, x := range v {
+			where := at("dependencies", kind, i)
+			switch x := x.(type) {
+			case string:
+				add(x, "", where)
+			case map[string]any:
+				object(x, where)
+			default:
+				a.find(Error, CodeBadFile, where, "NAME: REASON", "this names no agent")
+			}
+		}
+	default:
+		a.find(Error, CodeBadFile, at("dependencies", kind), "NAME: REASON", "want an object or a list here")
+	}
+	return all
+}
+
+// tokaOthers are the sections that aren't read, as they stand.
+func (a *Agent) tokaOthers(root ast.Node) string {
+	m, ok := root.(*ast.MappingNode)
+	if !ok {
+		return ""
+	}
+	var b strings.Builder
+	left := 0
+	for _, v := range m.Values {
+		name := v.Key.GetToken().Value
+		if slices.Contains(tokaSections, name) {
+			continue
+		}
+		if !slices.Contains([]string{"reporting", "behavioral_directives", "risk_mitigation", "success_criteria"}, name) {
+			a.Unknown = append(a.Unknown, short(name, 80))
+		}
+		text := v.String() + "\n"
+		if b.Len()+len(text) > maxSections {
+			left++
+			continue
+		}
+		b.WriteString(text)
+	}
+	if left > 0 {
+		a.find(Warning, CodeTooMany, "", "shorten them", "%d sections go beyond %d KiB and are left out of the instructions", left, maxSections>>10)
+	}
+	return b.String()
+}
