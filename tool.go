@@ -52,6 +52,7 @@ type ToolSpec struct {
 	Definition   Digest          `json:"definition,omitempty"`  // of the manifest that declares it
 	Load         string          `json:"load,omitempty"`        // how a model is offered it: empty with its definition, auto, or search by its name alone
 	Handled      string          `json:"handled,omitempty"`     // complete or ask: the core answers the call, no tool runs
+	Native       bool            `json:"native,omitempty"`      // the model's vendor runs it, within an answer
 	Server       string          `json:"server,omitempty"`      // the MCP server whose tool it is: its content comes with every result
 	Bounds       *ToolBounds     `json:"bounds,omitempty"`      // that its programs run in; nil: the turn's boundary
 }

@@ -2,6 +2,7 @@ package event
 
 import (
 	"encoding/json"
+	"fmt"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -23,6 +24,8 @@ type ModelRequested struct {
 	Fixed    int64  `json:"fixed,omitempty"`  // of instructions and tools, before the model's own factor
 
 	MaxOutput int64 `json:"maxOutput,omitempty"` // tokens that the answer may have; 0: the provider's default
+
+	Search string `json:"search,omitempty"` // the rule by which the model's vendor, if it can, may search the web for the answer; empty: it may not
 }
 
 // ModelDelta is a checkpoint of streaming text: the text since the last
@@ -50,6 +53,27 @@ type ModelCompleted struct {
 
 	Misfit string             `json:"misfit,omitempty"` // why the text isn't the output that the turn asks for
 	Images []belay.Attachment `json:"images,omitempty"` // pictures in the answer, each also published
+
+	Searches []ModelSearch `json:"searches,omitempty"` // what the model's vendor searched the web for
+}
+
+// ModelSearch is a search that a model's vendor made within an answer.
+type ModelSearch struct {
+	Query   string        `json:"query,omitempty"`
+	Found   int           `json:"found,omitempty"`   // pages
+	Pages   belay.Content `json:"pages,omitzero"`    // each a line: its address, and its title where there is one
+	Problem string        `json:"problem,omitempty"` // the vendor's word for why it failed
+}
+
+// String says it in a few words.
+func (s ModelSearch) String() string {
+	if s.Problem != "" {
+		return fmt.Sprintf("searched the web for %q: %s", s.Query, s.Problem)
+	}
+	if s.Found == 1 {
+		return fmt.Sprintf("searched the web for %q: 1 page", s.Query)
+	}
+	return fmt.Sprintf("searched the web for %q: %d pages", s.Query, s.Found)
 }
 
 // ModelEcho is something that a vendor gave with an answer and gets back with it.

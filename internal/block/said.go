@@ -140,6 +140,9 @@ func (f *Fold) completed(ev event.Envelope, p event.ModelCompleted) {
 	}
 	f.turn(ev.IDs.Turn).last = p.Text
 	f.stopped(ev)
+	for _, s := range p.Searches {
+		f.notice(ev, false, s.String())
+	}
 	if n := len(p.Images); n > 0 {
 		f.notice(ev, false, "answered with "+Plural(n, "picture"))
 	}

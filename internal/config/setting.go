@@ -189,7 +189,7 @@ var settings = []Setting{
 	{Name: "web-robots", Value: "HOW", Own: true, Help: "Whether web_fetch keeps to what a site's robots.txt says: obey, ignore.", Default: "ignore",
 		take: func(p *parser, v given) { p.out.Web.Robots = p.oneOf(v, "obey", "ignore") == "obey" },
 		show: func(s *Settings) string { return word(s.Web.Robots, "obey", "ignore") }},
-	{Name: "web-search", Value: "ENGINE", Own: true, Help: "What web_search asks: brave, serper, tavily, searxng, off.", Default: "off",
+	{Name: "web-search", Value: "ENGINE", Own: true, Help: "What web_search asks: brave, serper, tavily, searxng, native (the model's vendor searches), off.", Default: "off",
 		take: func(p *parser, v given) { p.out.Web.engine(p.oneOf(v, searchEngines...)) },
 		show: func(s *Settings) string { return cmp.Or(s.Web.Engine, "off") }},
 	{Name: "web-search-key", Value: "PLACE", Own: true, Help: "Where the engine's key is: env:NAME, file:PATH, secret:NAME (default env or secret BRAVE_API_KEY, SERPER_API_KEY, TAVILY_API_KEY).",

@@ -10,7 +10,7 @@ import (
 )
 
 // searchEngines are those that web-search can name; the last one is none.
-var searchEngines = []string{"brave", "serper", "tavily", "searxng", "off"}
+var searchEngines = []string{"brave", "serper", "tavily", "searxng", "native", "off"}
 
 // Web is what the tools that reach the web are made by.
 type Web struct {

@@ -33,6 +33,7 @@ func TestTheWebToolsAreSetByThePersonAlone(t *testing.T) {
 		"web-reach: everywhere\n":                           belay.CodeUsage,
 		"web-search: tavily\nweb-search-key: env:TAVILY\n":  "",
 		"web-search: brave\nweb-search-url: https://a/b/\n": "",
+		"web-search: native\n":                              "",
 	} {
 		in, _ := folder(t, map[string]string{ofPerson + "belay.yaml": text})
 		if _, err := Resolve(t.Context(), in).Web(); codeOf(err) != code {
@@ -66,7 +67,13 @@ func TestAnEnginesKeyIsHidden(t *testing.T) {
 			t.Errorf("%s: %q, %v", name, key, err)
 		}
 	}
-	in, _ := folder(t, map[string]string{ofPerson + "belay.yaml": "web-search: serper\n"})
+	in, _ := folder(t, map[string]string{ofPerson + "belay.yaml": "web-search: native\n"})
+	if web, err := Resolve(t.Context(), in).Web(); err != nil || web.Engine != "native" || web.keyPlace() != "" {
+		t.Errorf("the vendor's own: %+v, %v", web, err)
+	} else if key, err := web.Key(); key != "" || err != nil {
+		t.Errorf("the vendor's own has a key %q, %v", key, err)
+	}
+	in, _ = folder(t, map[string]string{ofPerson + "belay.yaml": "web-search: serper\n"})
 	web, err := Resolve(t.Context(), in).Web()
 	if _, keyErr := web.Key(); err != nil || codeOf(keyErr) != belay.CodeNoKey {
 		t.Errorf("without a key: %v, %v", err, keyErr)

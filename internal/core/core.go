@@ -75,6 +75,7 @@ type CallModel struct {
 	Rules     belay.Ref
 	ForceTool string // the tool that must be called, where a provider can force it
 	MaxOutput int64  // tokens that the answer may have; 0: the provider's default
+	Search    bool   // the model's vendor may search the web for the answer
 
 	Provider, Model, BaseURL string // the model asked; empty: what the settings say
 	Context                  int64  // the largest context in tokens; 0: unknown

@@ -102,8 +102,9 @@ func (v *performer) read(ctx context.Context, run *engine.Run, a *answer) error 
 			run.Record(core.Fact{IDs: a.eff.IDs, Data: event.HistoryReconstructed{From: a.eff.From, To: a.eff.To, Source: "log"}})
 		}
 	}
-	a.tools = a.shared.tools(c.Cut())
-	r := a.request(c.Shown(model.AbilitiesOf(prov, a.settings.Model)))
+	can := model.AbilitiesOf(prov, a.settings.Model)
+	a.tools = a.shared.offers[offer{c.Cut(), a.eff.Search && can.Search}]
+	r := a.request(c.Shown(can))
 	if r.System, err = v.system(ctx, a.rules, a.eff.Rules, a.eff.Instructions); err != nil {
 		return err
 	}
@@ -204,6 +205,7 @@ type answer struct {
 	stop  string
 
 	thoughts     reasoning
+	searches     []*model.Search
 	pictures     []*model.Image
 	pictureBytes int
 }
@@ -235,6 +237,10 @@ func (a *answer) take(c model.Chunk) {
 		if c.Call.Echo != nil {
 			a.echo = append(a.echo, event.ModelEcho{Call: len(a.calls), Echo: *c.Call.Echo})
 		}
+	}
+	if c.Search != nil {
+		a.size += c.Search.Size()
+		a.searches = append(a.searches, c.Search)
 	}
 	if c.Usage != nil {
 		a.usage = reported(*c.Usage)
@@ -305,6 +311,9 @@ func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (ev
 	}
 	var err error
 	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
+		return p, err
+	}
+	if p.Searches, err = a.searched(ctx); err != nil {
 		return p, err
 	}
 	p.Misfit = a.outputError()

@@ -245,7 +245,7 @@ func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []b
 		if req.System, err = s.v.system(ctx, rules.Rules, s.eff.Rules, s.eff.Instructions); err != nil {
 			return "", err
 		}
-		req.Tools, req.Effort = rules.tools(s.win.Cut), rules.Settings.Effort
+		req.Tools, req.Effort = rules.offers[offer{reading: s.win.Cut}], rules.Settings.Effort
 		req.Messages, req.Note = history.ShownTo(msgs, model.AbilitiesOf(prov, settings.Model)), history.Note(summaryNote+focus)
 		return s.ask(ctx, prov, req)
 	}

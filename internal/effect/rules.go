@@ -65,16 +65,13 @@ const maxSystems = 64
 // sharedRules are rules that were decoded once: read only.
 type sharedRules struct {
 	*thread.Rules
-	defs []model.ToolDef // the same slice for every request: providers keep it encoded
-	bare []model.ToolDef // without the tools that need something to read
+	offers map[offer][]model.ToolDef // the same slice for every request: providers keep it encoded
 }
 
-// tools are those that a request offers.
-func (r *sharedRules) tools(reading bool) []model.ToolDef {
-	if reading {
-		return r.defs
-	}
-	return r.bare
+// offer is what a request offers besides the tools that every one does.
+type offer struct {
+	reading bool // those that need something to read
+	search  bool // the one that the model's vendor runs
 }
 
 // get returns rules by their digest. read returns them as they are kept.
@@ -102,29 +99,26 @@ func (c *rulesCache) get(of belay.Digest, read func() ([]byte, error)) (*sharedR
 		clear(c.byTools)
 	}
 	if same := c.byTools[tools]; same != nil {
-		r.Tools, r.defs, r.bare = same.Tools, same.defs, same.bare
+		r.Tools, r.offers = same.Tools, same.offers
 	} else {
-		r.defs = definitions(r.Tools)
-		r.bare = definitions(bare(r.Tools))
+		r.offers = map[offer][]model.ToolDef{}
+		for _, o := range []offer{{}, {reading: true}, {search: true}, {true, true}} {
+			r.offers[o] = definitions(r.Tools, o)
+		}
 	}
 	c.all[of], c.byTools[tools] = r, r
 	return r, nil
 }
 
 // definitions are tools as models are told of them.
-func definitions(tools []belay.ToolSpec) (defs []model.ToolDef) {
+func definitions(tools []belay.ToolSpec, o offer) (defs []model.ToolDef) {
 	for _, s := range tools {
-		if s.Load == tool.LoadSearch {
+		if s.Load == tool.LoadSearch || s.Native && !o.search || slices.Contains(s.Capabilities, tool.CapReading) && !o.reading {
 			continue
 		}
-		defs = append(defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input})
+		defs = append(defs, model.ToolDef{Name: s.Name, Doc: s.Doc, Schema: s.Input, Native: s.Native})
 	}
 	return defs
-}
-
-// bare are tools without those that need something to read.
-func bare(tools []belay.ToolSpec) []belay.ToolSpec {
-	return slices.DeleteFunc(slices.Clone(tools), func(s belay.ToolSpec) bool { return slices.Contains(s.Capabilities, tool.CapReading) })
 }
 
 // rules are the rules that an effect names.
@@ -135,7 +129,7 @@ func (v *performer) rules(ctx context.Context, ref belay.Ref) (*sharedRules, err
 // KeepRules keeps rules as content, for the turns that will name it. Who needs them
 // here has them decoded.
 func (e *Performers) KeepRules(ctx context.Context, r *thread.Rules) (belay.Ref, error) {
-	r.Tokens = tokens.Instructions(r.System, definitions(bare(r.Tools)))
+	r.Tokens = tokens.Instructions(r.System, definitions(r.Tools, offer{search: true}))
 	raw, err := json.Marshal(struct {
 		*thread.Rules
 		Tools []belay.ToolSpec `json:"tools"` // which are most of it, behind the others

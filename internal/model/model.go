@@ -38,6 +38,7 @@ type ToolDef struct {
 	Name   string          `json:"name"`
 	Doc    string          `json:"description"`
 	Schema json.RawMessage `json:"parameters"`
+	Native bool            `json:"-"` // the vendor's own search of the web
 }
 
 // Chunk is a piece of an answer. Text comes in pieces; a call, an image and an
@@ -48,6 +49,7 @@ type Chunk struct {
 	Call      *Call
 	Image     *Image
 	Echo      *belay.Echo // to be sent back before the rest of this answer, in this order
+	Search    *Search
 	Usage     *belay.Usage
 	Stop      string // stop, tool_calls, length, refused
 }
@@ -58,6 +60,28 @@ type Call struct {
 	Name string
 	Args string
 	Echo *belay.Echo // to be sent back with the call
+}
+
+// Search is a search of the web that the vendor made within an answer.
+type Search struct {
+	Query   string
+	Found   []Page
+	Problem string // the vendor's word for why it failed; empty: it didn't
+}
+
+// Size is how many bytes it has.
+func (s *Search) Size() int {
+	n := len(s.Query) + len(s.Problem)
+	for _, p := range s.Found {
+		n += len(p.Title) + len(p.URL)
+	}
+	return n
+}
+
+// Page is what a search found.
+type Page struct {
+	Title string // may be empty
+	URL   string
 }
 
 // Image is a picture that a model made.
@@ -77,6 +101,7 @@ type Provider interface {
 type Abilities struct {
 	Images bool // takes pictures; a request to another model has none
 	Files  bool // takes documents such as PDF
+	Search bool // its vendor can search the web for it
 }
 
 // Able is a provider that knows what its models can do. One that isn't Able

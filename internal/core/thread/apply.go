@@ -245,6 +245,7 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 	st := t.Step
 	st.From, st.To = p.From, p.To
 	st.Attempt, st.Phase, st.Problem, st.MaxOutput = p.Attempt, stepRequested, nil, p.MaxOutput
+	st.Search = p.Search
 	if low := lowBy(p.Limit); low != "" {
 		t.Low = low
 	}
@@ -259,7 +260,7 @@ func (t *Turn) answered(p event.ModelCompleted) {
 	if st == nil {
 		return
 	}
-	st.Phase, st.Stop, st.Misfit = stepAnswered, p.Stop, p.Misfit
+	st.Phase, st.Stop, st.Misfit, st.Searched = stepAnswered, p.Stop, p.Misfit, len(p.Searches) > 0
 	t.Partial, t.PartialText = nil, ""
 	t.Answers++
 	t.Usage = t.Usage.Add(p.Usage)
@@ -296,6 +297,9 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	}
 	if s.Turn.Stop != nil && s.Turn.Stop.Back {
 		s.Undo = s.Turn.Turn
+	}
+	if s.Turn.Step != nil && s.Turn.Step.Searched {
+		s.taintedBy([]string{searchTaint}, e.Seq)
 	}
 	for _, c := range s.Turn.calls() { // the turn ended before the taint stage could say so
 		if c.Phase == CallOver {

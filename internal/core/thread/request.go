@@ -2,11 +2,14 @@ package thread
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/policy"
 )
 
 // Kinds of steps.
@@ -75,7 +78,7 @@ func (d *decision) ask(kind string) {
 	}
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(),
+		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Search: d.maySearch(kind),
 	}})
 	spending{d}.announce(ids, modelKey(ids.Step, 1), r)
 }
@@ -95,7 +98,7 @@ func (d *decision) again(from int64) {
 	}
 	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
-		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(),
+		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Search: d.maySearch(st.Kind),
 	}))
 	spending{d}.announce(d.ids(), modelKey(st.ID, st.Attempt+1), r)
 }
@@ -103,11 +106,33 @@ func (d *decision) again(from int64) {
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Cut: d.cut(), Instructions: d.instructionsRef(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Cut: d.cut(), Instructions: d.instructionsRef(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput, Search: st.Search != ""}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}
 	return e
+}
+
+// maySearch is the rule by which the model's vendor may search the web for the answer of
+// a step; empty: it may not. Nobody can be asked in the middle of an answer, and neither
+// arguments nor numbers can be looked at: only what is allowed whatever it is counts. After
+// a secret was read nothing is, because the results of one search could send it out with
+// the next.
+func (d *decision) maySearch(kind string) string {
+	i := slices.IndexFunc(d.rules.Tools, func(t belay.ToolSpec) bool { return t.Native })
+	if i < 0 || kind == KindGrace || kind == KindFinal {
+		return ""
+	}
+	spec, gate := d.rules.Tools[i], d.rules.Gate()
+	if _, capped := gate.CapOf(spec.Name); capped || gate.NeedsArgs(spec) || slices.ContainsFunc(d.Taint, func(t policy.Taint) bool { return t.Kind == policy.TaintSecret }) {
+		return ""
+	}
+	q := d.policyRequest(d.rules, spec, &Call{Name: spec.Name, Args: json.RawMessage("{}")}, d.now)
+	q.Grants = slices.DeleteFunc(q.Grants, func(g policy.Grant) bool { return g.Left > 0 })
+	if v := evaluate(d.rules, &q); v.Decision == policy.Allow {
+		return v.Rule
+	}
+	return ""
 }
 
 func (d *decision) note(kind string) string {

@@ -80,10 +80,11 @@ func testTools() []belay.ToolSpec {
 
 // moreTools are those that only some scenarios have.
 var moreTools = map[string]belay.ToolSpec{
-	"todo":  {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
-	"fetch": {Name: "fetch", Effect: belay.Pure, ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}},
-	"mail":  {Name: "mail", Effect: belay.Pure, ReadOnly: true, Untrusted: true},
-	"look":  {Name: "look", Effect: belay.Pure, ReadOnly: true, Capabilities: []string{"process"}},
+	"todo":       {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
+	"fetch":      {Name: "fetch", Effect: belay.Pure, ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}},
+	"web_search": {Name: "web_search", Effect: belay.Pure, ReadOnly: true, Untrusted: true, Native: true, Capabilities: []string{"network"}},
+	"mail":       {Name: "mail", Effect: belay.Pure, ReadOnly: true, Untrusted: true},
+	"look":       {Name: "look", Effect: belay.Pure, ReadOnly: true, Capabilities: []string{"process"}},
 	"run": {Name: "run", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"},
 		Command: &belay.CommandArgs{Line: "command", Boundary: "boundary", Reason: "reason"}},
 	"publish": {Name: "publish", Effect: belay.Idempotent, ReadOnly: true, PathArg: "path", Access: belay.Read, Capabilities: []string{"publish"}},
@@ -423,6 +424,10 @@ func (w *world) model(rest string) {
 	}
 	rest, p.Misfit, _ = strings.Cut(rest, " misfit=")
 	rest, p.Stop, _ = strings.Cut(rest, " stop=")
+	rest, query, _ := strings.Cut(rest, " search=")
+	if query != "" {
+		p.Searches = []event.ModelSearch{{Query: query, Found: 1, Pages: belay.Content{Text: "https://a.example"}}}
+	}
 	for _, m := range callForm.FindAllStringSubmatch(rest, -1) {
 		if m[2] == "" {
 			p.Text = belay.Content{Text: m[1]}

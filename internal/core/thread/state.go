@@ -230,6 +230,8 @@ type Step struct {
 	Tokens    int64          `json:"tokens,omitempty"`    // estimate of the input of the last request; 0: none
 	Fixed     int64          `json:"fixed,omitempty"`     // of its instructions and tools
 	Asked     event.Route    `json:"asked,omitzero"`      // the model of the last request
+	Search    string         `json:"search,omitempty"`    // the rule by which its vendor may search the web; empty: it may not
+	Searched  bool           `json:"searched,omitempty"`  // it did
 	Calls     []*Call        `json:"calls,omitempty"`
 }
 

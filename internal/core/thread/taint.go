@@ -18,6 +18,9 @@ const (
 	maxOrigin = 64 // bytes
 )
 
+// searchTaint is what an answer brings in for which the model's vendor searched the web.
+const searchTaint = "web:web_search"
+
 // taint records, before the model reads a result, that content from outside is
 // now in the conversation, or a secret. It comes before everything else of a
 // turn, so that no end of it can get in between.
@@ -30,6 +33,10 @@ func taint(d *decision) bool {
 			}
 		}
 		return len(d.ready.Decided) > 0
+	}
+	if more := d.unknown([]string{searchTaint}); st.Searched && more != nil {
+		d.record(d.fact(event.ContextResolved{Taint: more}))
+		return true
 	}
 	told := []string{}
 	for _, c := range st.Calls {

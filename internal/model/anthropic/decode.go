@@ -27,6 +27,8 @@ type event struct {
 		ID        string          `json:"id"`
 		Name      string          `json:"name"`
 		Input     json.RawMessage `json:"input"`
+		CallID    string          `json:"tool_use_id"`
+		Content   json.RawMessage `json:"content"` // of a result
 	} `json:"content_block"`
 	Delta struct {
 		Type      string `json:"type"`
@@ -58,7 +60,8 @@ type decoder struct {
 	open    map[int]*part
 	said    int // bytes of text so far
 	calls   []*model.Call
-	between []json.RawMessage // thinking after a call, which goes with the next one
+	between []json.RawMessage // thinking and searches after a call, which go with the next one
+	asked   map[string]*part  // searches without a result, by their ids
 	tokens  [5]int64          // input, output, read, write, thinking
 	stop    string
 }
@@ -75,6 +78,8 @@ type part struct {
 	text      strings.Builder // arguments, or thinking
 	signature strings.Builder
 	data      string
+	callID    string          // of the search whose result it is
+	content   json.RawMessage // of a result
 }
 
 // maxHeld bounds the calls and the thinking of an answer, in bytes.
@@ -121,19 +126,19 @@ func (d *decoder) begin(e *event) {
 	if old := d.open[e.Index]; old != nil && old.id == b.ID && old.kind == b.Type {
 		return // it came twice
 	}
-	p := &part{kind: b.Type, id: b.ID, name: b.Name, data: b.Data}
+	p := &part{kind: b.Type, id: b.ID, name: b.Name, data: b.Data, callID: b.CallID, content: b.Content}
 	p.signature.WriteString(b.Signature)
 	switch b.Type {
 	case "text":
 		d.text(b.Text)
 	case "thinking":
 		d.think(p, b.Thinking)
-	case "tool_use":
+	case "tool_use", "server_tool_use":
 		if s := string(b.Input); s != "{}" && s != "null" { // some send them whole
 			p.text.WriteString(s)
 		}
 	}
-	d.Hold(blockCost + p.text.Len() + len(p.data) + len(p.name) + len(p.id))
+	d.Hold(blockCost + p.text.Len() + len(p.data) + len(p.name) + len(p.id) + len(p.content))
 	d.open[e.Index] = p
 }
 
@@ -180,6 +185,15 @@ func (d *decoder) whole(p *part) {
 	case p.kind == "tool_use":
 		d.call(p)
 		return
+	case p.kind == "server_tool_use" && p.name == searchName:
+		if d.asked == nil {
+			d.asked = map[string]*part{}
+		}
+		d.asked[p.id] = p
+		return
+	case p.kind == "web_search_tool_result":
+		d.searched(p)
+		return
 	case p.kind == "thinking" && p.signature.Len() > 0:
 		raw, err = wire.JSON(thinking{Type: p.kind, Thinking: p.text.String(), Signature: p.signature.String()})
 	case p.kind == "redacted_thinking":
@@ -187,19 +201,25 @@ func (d *decoder) whole(p *part) {
 	default: // text, and thinking without a signature
 		return
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		d.Fail(err)
-	case len(d.calls) > 0:
-		d.between = append(d.between, raw)
-	default:
-		d.echo(raw)
+		return
 	}
+	d.keep(raw)
 }
 
-// echo yields a thinking block with its place in the text.
-func (d *decoder) echo(raw []byte) {
-	data, err := wire.JSON(echo{At: d.said, Blocks: []json.RawMessage{raw}})
+// keep keeps blocks to be sent back, which belong together.
+func (d *decoder) keep(blocks ...json.RawMessage) {
+	if len(d.calls) > 0 {
+		d.between = append(d.between, blocks...)
+		return
+	}
+	d.echo(blocks...)
+}
+
+// echo yields blocks with their place in the text.
+func (d *decoder) echo(blocks ...json.RawMessage) {
+	data, err := wire.JSON(echo{At: d.said, Blocks: blocks})
 	if err != nil {
 		d.Fail(err)
 		return
@@ -238,8 +258,8 @@ func (d *decoder) Finish(err error) {
 		delete(d.open, first)
 		d.whole(p)
 	}
-	for _, raw := range d.between {
-		d.echo(raw)
+	if len(d.between) > 0 {
+		d.echo(d.between...)
 	}
 	if d.reason() == "refused" && d.said == 0 && len(d.calls) == 0 {
 		d.Fail(&model.Error{Class: "refused", Message: d.End.Name + ": the model refused to answer"})

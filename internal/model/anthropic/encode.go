@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -31,9 +32,11 @@ type (
 		Type string `json:"type"`
 	}
 	tool struct {
+		Type        string          `json:"type,omitempty"` // of the vendor's own
 		Name        string          `json:"name"`
 		Description string          `json:"description,omitempty"`
-		Schema      json.RawMessage `json:"input_schema"`
+		Schema      json.RawMessage `json:"input_schema,omitempty"`
+		MaxUses     int             `json:"max_uses,omitempty"`
 		Cache       *cache          `json:"cache_control,omitempty"`
 	}
 	block struct {
@@ -83,6 +86,10 @@ func headOf(r model.Request) ([]byte, error) {
 	}
 	h.Model, h.Stream = r.Model, true
 	for _, t := range r.Tools {
+		if t.Native {
+			h.Tools = append(h.Tools, tool{Type: searchTool, Name: searchName, MaxUses: maxSearches})
+			continue
+		}
 		h.Tools = append(h.Tools, tool{Name: t.Name, Description: t.Doc, Schema: t.Schema})
 	}
 	if n := len(h.Tools); n > 0 {
@@ -193,7 +200,7 @@ func (e *encoder) thought() bool {
 			continue
 		}
 		for _, p := range m.Parts {
-			if i >= e.bare && p.Echo != nil && p.Echo.By == e.by {
+			if own := e.own(p.Echo); i >= e.bare && own != nil && slices.ContainsFunc(own.Blocks, isThinking) {
 				return true
 			}
 		}

@@ -35,6 +35,13 @@ var (
 // version is the protocol's.
 const version = "2023-06-01"
 
+// Abilities are the model's as far as they are known.
+func (p *Messages) Abilities(name string) model.Abilities {
+	can := p.Service.Abilities(name)
+	can.Search = true
+	return can
+}
+
 // Stream sends one request and yields the answer as it comes.
 func (p *Messages) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return wire.Stream(ctx, r, p.ask, func(out *wire.Out) wire.Decoder[event] { return newDecoder(out, dialect(r.Model)) })

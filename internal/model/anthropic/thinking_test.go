@@ -235,11 +235,12 @@ func TestWhatModelsTake(t *testing.T) {
 		"claude-opus-5-5": {Images: true, Files: true}, "claude-mythos-preview": {Images: true, Files: true}, "claude-3-5-haiku-20241022": {Images: true, Files: true},
 		"claude-3-haiku-20240307": {Images: true}, "claude-2.1": {}, "claude-instant-1.2": {}, "local": {},
 	} {
+		want.Search = true
 		if got := (&Messages{Service: wire.Service{Images: TakesImages, Files: TakesFiles}}).Abilities(name); got != want {
 			t.Errorf("%s: %+v", name, got)
 		}
 	}
-	if got := (&Messages{}).Abilities("claude-opus-5-5"); got != (model.Abilities{}) {
+	if got := (&Messages{}).Abilities("claude-opus-5-5"); got != (model.Abilities{Search: true}) {
 		t.Errorf("nobody said so: %+v", got)
 	}
 }

@@ -180,14 +180,14 @@ func TestPicturesInChat(t *testing.T) {
 
 func TestWhatModelsAreKnownToTake(t *testing.T) {
 	p, q := chat(t, nil), responses(t, nil)
-	for _, able := range []model.Able{p, q} {
-		if a := able.Abilities("gpt-5"); a != (model.Abilities{}) {
+	for able, search := range map[model.Able]bool{p: false, q: true} {
+		if a := able.Abilities("gpt-5"); a != (model.Abilities{Search: search}) {
 			t.Errorf("nobody knows the models, and they take %+v", a)
 		}
 	}
 	p.Images, p.Files, q.Images, q.Files = TakesImages, TakesFiles, TakesImages, TakesFiles
-	for _, able := range []model.Able{p, q} {
-		if a := able.Abilities("gpt-5.2"); a != (model.Abilities{Images: true, Files: true}) || able.Abilities("llama") != (model.Abilities{}) {
+	for able, search := range map[model.Able]bool{p: false, q: true} {
+		if a := able.Abilities("gpt-5.2"); a != (model.Abilities{Images: true, Files: true, Search: search}) || able.Abilities("llama") != (model.Abilities{Search: search}) {
 			t.Errorf("gpt-5.2 takes %+v", a)
 		}
 	}

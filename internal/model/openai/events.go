@@ -40,6 +40,8 @@ type outputItem struct {
 	Encrypted string          `json:"encrypted_content"`
 	Result    string          `json:"result"` // a picture, in base64
 	Format    string          `json:"output_format"`
+	Action    *searchAction   `json:"action"` // of a search
+	Status    string          `json:"status"`
 	raw       json.RawMessage // the item as it came
 }
 
@@ -55,7 +57,7 @@ func (o *outputItem) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, (*plain)(o)); err != nil {
 		return err
 	}
-	if o.Type == "reasoning" {
+	if o.Type == "reasoning" || o.Type == "web_search_call" {
 		o.raw = bytes.Clone(b)
 	}
 	return nil

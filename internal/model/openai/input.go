@@ -28,13 +28,18 @@ type tool struct {
 	Strict      bool            `json:"strict"`
 }
 
+// nativeTool is one that the vendor runs.
+type nativeTool struct {
+	Type string `json:"type"`
+}
+
 func responsesHead(r model.Request) ([]byte, error) {
 	var h struct {
 		Model        string   `json:"model"`
 		Stream       bool     `json:"stream"`
 		Store        bool     `json:"store"`
 		Include      []string `json:"include,omitempty"`
-		Tools        []tool   `json:"tools,omitempty"`
+		Tools        []any    `json:"tools,omitempty"`
 		Instructions string   `json:"instructions,omitempty"`
 	}
 	h.Model, h.Stream, h.Instructions = r.Model, true, r.System
@@ -42,6 +47,11 @@ func responsesHead(r model.Request) ([]byte, error) {
 		h.Include = []string{"reasoning.encrypted_content"}
 	}
 	for _, t := range r.Tools {
+		if t.Native {
+			h.Include = append(h.Include, "web_search_call.action.sources")
+			h.Tools = append(h.Tools, nativeTool{"web_search"})
+			continue
+		}
 		h.Tools = append(h.Tools, tool{Type: "function", Name: t.Name, Description: t.Doc, Parameters: t.Schema})
 	}
 	b, err := wire.JSON(h)

@@ -23,7 +23,7 @@ type decoder struct {
 	refused bool
 
 	n        int               // calls that were yielded
-	thoughts []json.RawMessage // reasoning in front of the next item
+	thoughts []json.RawMessage // reasoning and searches in front of the next item
 }
 
 func newDecoder(out *wire.Out, dialect string) *decoder {
@@ -43,7 +43,7 @@ type item struct {
 	thought  bool            // reasoning was yielded
 	whole    bool            // it is done
 	passed   bool            // all of it was yielded
-	encoding json.RawMessage // of reasoning that goes back
+	encoding json.RawMessage // of reasoning, or a search, that goes back
 }
 
 // Finish is the end of a stream without the answer's last event.
@@ -204,6 +204,8 @@ func (d *decoder) done(index int, o *outputItem) {
 		}
 	case "image_generation_call":
 		d.picture(o)
+	case "web_search_call":
+		d.searched(it, o)
 	}
 	it.whole = true
 	d.pass(false, false)
@@ -305,7 +307,7 @@ func (d *decoder) pass(end, cut bool) {
 		}
 		it.passed = true
 		switch it.kind {
-		case "reasoning":
+		case "reasoning", "web_search_call":
 			if it.encoding != nil {
 				d.thoughts = append(d.thoughts, it.encoding)
 			}

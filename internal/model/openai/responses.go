@@ -27,6 +27,13 @@ var (
 	_ model.Able     = (*Responses)(nil)
 )
 
+// Abilities are the model's as far as they are known.
+func (p *Responses) Abilities(name string) model.Abilities {
+	can := p.Service.Abilities(name)
+	can.Search = true
+	return can
+}
+
 // Stream sends one request and yields the answer as it comes.
 func (p *Responses) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
 	return wire.Stream(ctx, r, p.post, func(out *wire.Out) wire.Decoder[happening] { return newDecoder(out, dialect(r.Model)) })

@@ -26,6 +26,7 @@ const (
 	Serper  = "serper"
 	Tavily  = "tavily"
 	Searxng = "searxng"
+	Native  = "native" // the model's vendor searches
 )
 
 // Search is the engine that a person has set.
@@ -63,9 +64,16 @@ func newSearcher(c Config) *searcher {
 	return &searcher{c: c, client: c.client(netdial.Rules{Loopback: c.Search.Base != nil, Private: c.Search.Base != nil})}
 }
 
-func (s *searcher) tool() tool.Tool { return tool.New(spec("web_search", searchDoc), s.run) }
+func (s *searcher) tool() tool.Tool {
+	of := spec("web_search", searchDoc)
+	of.Native = s.c.Search.Engine == Native
+	return tool.New(of, s.run)
+}
 
 func (s *searcher) run(ctx context.Context, _ tool.Call, in searchArgs) (r tool.Result, err error) {
+	if s.c.Search.Engine == Native {
+		return r, tool.Failf(tool.NotFound, CodeSearchNative, "web-search is native: the model's vendor searches, within an answer").WithHint("a person can set an engine that is called: web-search: brave")
+	}
 	in.Query = strings.TrimSpace(in.Query)
 	if n := len([]rune(in.Query)); n == 0 || n > maxQuery {
 		return r, tool.Failf(tool.BadArguments, tool.CodeBadArguments, "the query has 1 to %d characters", maxQuery)

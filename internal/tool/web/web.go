@@ -36,6 +36,7 @@ const (
 	CodeSearchLimit    = "SEARCH_RATE_LIMITED"
 	CodeSearchKey      = "SEARCH_KEY"
 	CodeSearchRejected = "SEARCH_FAILED"
+	CodeSearchNative   = "SEARCH_NATIVE"
 )
 
 // Bounds of one call.

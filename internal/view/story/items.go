@@ -3,6 +3,7 @@ package story
 
 import (
 	"cmp"
+	"fmt"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -196,6 +197,7 @@ func (f *Items) model(e event.Envelope) {
 		it.say(p.Text)
 		it.Detail = ""
 		it.done(e, string(belay.Completed))
+		f.searched(e, p)
 		f.wanted(e, p)
 	case event.ModelFailed:
 		it = f.item(e, ItemAgentMessage, id, false)
@@ -210,6 +212,14 @@ func (f *Items) model(e event.Envelope) {
 		return
 	}
 	it.Step = e.IDs.Step
+}
+
+// searched is what the model's vendor searched the web for.
+func (f *Items) searched(e event.Envelope, p event.ModelCompleted) {
+	for i, s := range p.Searches {
+		it := f.once(e, ItemNotice, fmt.Sprintf("%s/search/%d", e.IDs.Step, i+1))
+		it.Step, it.Text, it.Detail, it.Content = e.IDs.Step, s.String(), s.Pages.Text, s.Pages.Ref
+	}
 }
 
 // wanted are the calls of an answer.

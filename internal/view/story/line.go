@@ -192,11 +192,14 @@ func saysModel(p event.Payload) (string, bool) {
 	case event.ModelDelta:
 		return fmt.Sprintf("%d bytes more after %d", len(p.Text), p.Offset), true
 	case event.ModelCompleted:
-		var calls []string
+		var calls, searches []string
 		for _, c := range p.Calls {
 			calls = append(calls, c.Name)
 		}
-		return join(", ", quoted(p.Text.Text), when(strings.Join(calls, " "), "calls %s"), some(len(p.Images), "picture"), unusual(p), tokens(p.Usage)), true
+		for _, s := range p.Searches {
+			searches = append(searches, s.String())
+		}
+		return join(", ", quoted(p.Text.Text), strings.Join(searches, ", "), when(strings.Join(calls, " "), "calls %s"), some(len(p.Images), "picture"), unusual(p), tokens(p.Usage)), true
 	case event.ReasoningSummary:
 		return join(", ", quote(p.Text.Text), some(int(p.Tokens), "token")), true
 	case event.ModelFailed:

@@ -199,6 +199,9 @@ func (l *lines) step(st *step) {
 			l.note(2, f, "attempt %d failed: %s", p.Attempt, problem(p.Problem))
 		}
 	}
+	for _, s := range as[event.ModelCompleted](st.answer).Searches {
+		l.note(2, st.answer, "%s", s)
+	}
 	for _, c := range st.calls {
 		l.call(c)
 	}

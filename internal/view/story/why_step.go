@@ -28,6 +28,9 @@ func (st *step) why() Answer {
 	st.sayAttempts(&a)
 	switch {
 	case st.answer != nil:
+		for _, s := range as[event.ModelCompleted](st.answer).Searches {
+			a.say("Its vendor %s. That was allowed by %s.", s, p.Search)
+		}
 		a.say("It answered: %s", answerText(st))
 		a.stands(st.answer)
 	case t.ended != nil:
