@@ -30,6 +30,8 @@ const (
 	inlineCalls = 6 << 10 // bytes of all arguments of an answer
 	maxCalls    = 48      // calls of one answer; more are dropped, with a note to the model
 	maxAnswer   = 8 << 20 // bytes of an answer; a longer one has failed
+
+	callIDBytes = 48 // of a call's id, which it gets with its place in the log
 )
 
 // Checkpoints of text that flows.
@@ -328,7 +330,8 @@ func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (ev
 		}
 		p.Calls = append(p.Calls, mc)
 	}
-	return p, a.fit(ctx, &p)
+	err = a.fit(ctx, &p)
+	return p, err
 }
 
 // fit makes an answer fit into a fact: its text goes to a blob, problems are
@@ -339,7 +342,7 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 		if err != nil {
 			return err
 		}
-		if room := event.MaxPayload - 512 - len(raw); room >= 0 {
+		if room := event.MaxPayload - 512 - len(p.Calls)*callIDBytes - len(raw); room >= 0 {
 			break
 		}
 		switch {
@@ -352,6 +355,10 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 		case n < len(p.Calls):
 			if pr := p.Calls[n].Problem; pr != nil {
 				pr.Message, pr.Hint = event.CutText(pr.Message, 60), ""
+			}
+		case len(p.Searches) > 0:
+			if err := a.shortenSearches(ctx, p); err != nil {
+				return err
 			}
 		default:
 			p.Calls = p.Calls[:len(p.Calls)-1]

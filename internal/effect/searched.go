@@ -14,7 +14,7 @@ const (
 	maxSearches    = 16
 	maxSearchQuery = 200 // bytes of what was searched for
 	maxSearchPage  = 500 // bytes of an address with its title
-	inlineSearches = 6 << 10
+	inlineSearches = 2 << 10
 )
 
 // searched is what the model's vendor searched the web for, and what it found.
@@ -32,16 +32,31 @@ func (a *answer) searched(ctx context.Context) (out []event.ModelSearch, err err
 		m.Pages = belay.Content{Text: b.String(), Tokens: tokens.Text(b.String())}
 		if size := event.TextLen(m.Pages.Text); size <= budget {
 			budget -= size
-		} else {
-			ref, err := a.v.e.c.Store.Put(ctx, []byte(m.Pages.Text), "text/plain")
-			if err != nil {
-				return nil, err
-			}
-			m.Pages.Text, m.Pages.Ref = "", &ref
+		} else if err := a.movePages(ctx, &m); err != nil {
+			return nil, err
 		}
 		out = append(out, m)
 	}
 	return out, nil
+}
+
+// movePages moves what a search found to a blob.
+func (a *answer) movePages(ctx context.Context, m *event.ModelSearch) error {
+	ref, err := a.v.e.c.Store.Put(ctx, []byte(m.Pages.Text), "text/plain")
+	m.Pages.Text, m.Pages.Ref = "", &ref
+	return err
+}
+
+// shortenSearches makes the searches of an answer that doesn't fit shorter: pages go to
+// blobs, then the last search goes.
+func (a *answer) shortenSearches(ctx context.Context, p *event.ModelCompleted) error {
+	for i := range p.Searches {
+		if p.Searches[i].Pages.Text != "" {
+			return a.movePages(ctx, &p.Searches[i])
+		}
+	}
+	p.Searches = p.Searches[:len(p.Searches)-1]
+	return nil
 }
 
 // said is a vendor's text on one line, without secrets.
