@@ -23,7 +23,7 @@ RUN ?= .
 PURE = $(shell grep -oE '^	"internal/[^"]+": .*deny: impure' imports_test.go | cut -d'"' -f2)
 ALONE = . ./event/... ./cmd/... ./script/... ./internal/sandbox $(PURE:%=./%)
 
-.PHONY: help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
+.PHONY: browser web help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -58,6 +58,12 @@ race: ## all tests under the race detector; crash loops are smaller there
 conformance: ## the vendors' own libraries as judges of the adapters, and the gym's scenarios; a module of its own, slow to build
 	cd conformance && go run ./belay eval gym/testdata/gym | sed '/^pass /d'
 	cd conformance && $(TEST) -count=1 ./... $(if $(JSON),| go run github.com/belay-run/belay/internal/testkit/testsum)
+
+browser: ## the console in Chromium, against a real server; a module of its own
+	cd web/build && $(TEST) -count=1 -timeout 10m ./... $(if $(JSON),| go run -C ../.. ./internal/testkit/testsum)
+
+web: ## build web/dist of web/src
+	go generate ./web
 
 openapi: ## docs/openapi.json against public linters, which npm installs at the first time
 	tools/openapi/check

@@ -34,6 +34,8 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Until   time.Time `json:"until,omitzero"` // zero is for ever
 	Revoked time.Time `json:"revoked,omitzero"`
+
+	Lasts time.Duration `json:"lasts,omitempty"` // not 0: it is a code, and how long the token is good that it is traded for
 }
 
 // DefaultTenant is whose store the program itself uses.
@@ -111,11 +113,8 @@ func (t *Tokens) CreateOnce(want Token) (string, Token, error) {
 	if len(want.Name) > MaxName {
 		return "", Token{}, belay.Errorf(belay.CodeTooLarge, "the name has %d bytes; at most %d are taken", len(want.Name), MaxName)
 	}
-	var secret [32]byte
-	rand.Read(secret[:])
-	text := prefix + base64.RawURLEncoding.EncodeToString(secret[:])
-	hash := sha256.Sum256([]byte(text))
-	made := Token{ID: want.ID, Name: want.Name, Role: want.Role, Tenant: want.Tenant, Hash: hex.EncodeToString(hash[:]), Created: t.now().UTC().Truncate(time.Second), Until: want.Until.UTC()}
+	text, hash := random(prefix, 32)
+	made := Token{ID: want.ID, Name: want.Name, Role: want.Role, Tenant: want.Tenant, Hash: hash, Created: t.now().UTC().Truncate(time.Second), Until: want.Until.UTC()}
 	err := t.change(func(all []Token) ([]Token, error) {
 		if i := slices.IndexFunc(all, func(x Token) bool { return x.ID == made.ID }); i >= 0 {
 			have := all[i]
@@ -134,6 +133,19 @@ func (t *Tokens) CreateOnce(want Token) (string, Token, error) {
 		return "", Token{}, err
 	}
 	return text, made, nil
+}
+
+// random is a text of so many random bytes after a beginning, and its hash.
+func random(begins string, bytes int) (text, hash string) {
+	secret := make([]byte, bytes)
+	rand.Read(secret) //nolint:errcheck // it never fails
+	text = begins + base64.RawURLEncoding.EncodeToString(secret)
+	return text, hashOf(text)
+}
+
+func hashOf(text string) string {
+	hash := sha256.Sum256([]byte(text))
+	return hex.EncodeToString(hash[:])
 }
 
 // First makes an owner's token if there is no token at all. It returns "" when
@@ -237,6 +249,7 @@ func (t *Tokens) refresh() error {
 	if err != nil {
 		return err
 	}
+	all = slices.DeleteFunc(all, Token.isCode)
 	byHash := make(map[[32]byte]Token, len(all))
 	for _, x := range all {
 		raw, err := hex.DecodeString(x.Hash)

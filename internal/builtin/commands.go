@@ -27,7 +27,7 @@ func Commands() []app.Command {
 
 // Reads returns the table of reads.
 func Reads() []app.Read {
-	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), storage.Reads(), servers.Reads(), agents.Reads())
+	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), access.Reads(), storage.Reads(), servers.Reads(), agents.Reads())
 }
 
 // planned are the standard's commands that this build hasn't.

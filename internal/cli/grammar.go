@@ -72,6 +72,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"eval", "Play scenarios in throw-away workspaces and hold what comes of them against what is expected.", func() any { return new(evalCmd) }, ""},
 		{"bench", "Run many sessions at once and print how fast they went.", func() any { return new(work.BenchCmd) }, ""},
 		{"serve", "Serve the runtime over HTTP: commands, reads, streams, for everybody with a token.", func() any { return new(serve.ServeCmd) }, ""},
+		{"console", "Show where the page of the server is: what runs, what waits for an answer.", func() any { return new(serve.ConsoleCmd) }, ""},
 		{"token", "Make, list and revoke the tokens of the server.", func() any { return new(serve.TokenCmd) }, ""},
 		{"doctor", "Say what this machine gives and what is missing.", func() any { return new(machine.DoctorCmd) }, ""},
 		{"api", "Perform a command or read of the HTTP interface on this store, without a server.", func() any { return &apiCmd{build: a.Build} }, ""},

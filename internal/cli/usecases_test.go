@@ -18,6 +18,7 @@ var aboutThisMachine = map[string]string{
 	"api":              "it performs any row",
 	"bench run":        "it measures this machine",
 	"completion":       "it is about the shell",
+	"console":          "it opens the store's server to a browser",
 	"config show":      "it shows files of this machine",
 	"demo":             "it plays in a throw-away folder",
 	"config get":       "it shows files of this machine",

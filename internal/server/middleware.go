@@ -25,6 +25,10 @@ func (s *Server) admit(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
+		if s.console.has(r.URL.Path) {
+			h.Set("Content-Security-Policy", pagePolicy)
+			h.Set("Cache-Control", "no-cache")
+		}
 		p, err := s.check(r)
 		if err != nil {
 			s.refuse(w, r, err)
@@ -44,13 +48,13 @@ func (s *Server) check(r *http.Request) (auth.Principal, error) {
 	if err := s.checkOrigin(r); err != nil {
 		return auth.Principal{}, err
 	}
-	if open(r.URL.Path) {
+	if s.open(r.URL.Path) {
 		return auth.Principal{}, nil
 	}
 	p, err := s.principal(r)
 	if err != nil {
 		if !s.strangers.take(addressOf(r), s.c.Now()) {
-			return p, input.After(time.Second, belay.Errorf(belay.CodeTooMany, "too many requests without a good token").WithHint("send a good token, and wait a second"))
+			return p, tooManyStrangers()
 		}
 		return p, err
 	}
@@ -61,8 +65,10 @@ func (s *Server) check(r *http.Request) (auth.Principal, error) {
 }
 
 // open are the paths that need no token: whether the process lives, and nothing
-// about what it does.
-func open(path string) bool { return path == "/healthz" || path == "/readyz" }
+// about what it does; what trades a code for a token; and the page, which has no data.
+func (s *Server) open(path string) bool {
+	return path == "/healthz" || path == "/readyz" || path == loginRoute || s.console.has(path)
+}
 
 // checkHost refuses requests that name another host. A page whose name was made
 // to lead here sends its own.
@@ -83,6 +89,9 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	}
 	if len(origins) > 0 {
 		return nil
+	}
+	if s.console.has(r.URL.Path) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+		return nil // a link was followed; what it leads to has no data, and no frame shows it
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
 		return input.At("header Sec-Fetch-Site", belay.Errorf(belay.CodeOrigin, "a page of another site may not use this server").WithHint("belay serve --origin URL lets a page in"))

@@ -13,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay/client"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/access"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
@@ -255,6 +256,7 @@ func otherRoutes() []apiRow {
 	return []apiRow{
 		{path: "/v1/runs", id: "createRun", tag: "runs", doc: "Give a session that a key names something to do.", scope: auth.Work,
 			in: reflect.TypeFor[CreateRun](), out: reflect.TypeFor[app.Result](), parameters: []apiParameter{keyParameter}},
+		{path: loginRoute, id: "login", tag: "operation", doc: "Trade a code that belay console printed for a token.", in: reflect.TypeFor[Login](), out: reflect.TypeFor[access.TokenCreated]()},
 		{path: "/v1/openapi.json", id: "getOpenAPI", tag: "operation", doc: "This description.", scope: auth.Read, answer: document("The document.", "application/json", &jsonschema.Schema{Type: "object"})},
 		{path: "/metrics", id: "getMetrics", tag: "operation", doc: "Figures in Prometheus' text format.", scope: auth.Read, answer: document("The document.", "text/plain", aText)},
 		{path: "/mcp", id: "sendMcp", tag: "operation", doc: "Send a message of the Model Context Protocol, over streamable HTTP.", scope: auth.Read, in: reflect.TypeFor[MCPMessage](), answer: document("Messages of the protocol.", "text/event-stream", aText)},

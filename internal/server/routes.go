@@ -31,6 +31,7 @@ type route struct {
 var plainRoutes = []route{
 	{pattern: "GET /healthz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.healthz }},
 	{pattern: "GET /readyz", scope: auth.Read, open: true, any: true, handle: func(s *Server) http.HandlerFunc { return s.readyz }},
+	{pattern: "POST " + loginRoute, open: true, handle: func(s *Server) http.HandlerFunc { return s.login }},
 	{pattern: "POST /v1/runs", scope: auth.Work, handle: func(s *Server) http.HandlerFunc { return s.createRun }},
 	{pattern: "GET /v1/openapi.json", scope: auth.Read, handle: func(s *Server) http.HandlerFunc { return s.openapi }},
 	{pattern: "GET /metrics", scope: auth.Read, any: true, handle: func(s *Server) http.HandlerFunc { return s.showMetrics }},
@@ -68,6 +69,7 @@ func (s *Server) routes() http.Handler {
 		}
 		mux.HandleFunc(r.Pattern, s.scoped(auth.Read, h))
 	}
+	s.console.mount(mux)
 	all := s.admit(methods(mux))
 	s.mcp = s.newMCP(all)
 	return all

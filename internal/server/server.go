@@ -13,6 +13,7 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"io/fs"
 	"log/slog"
 	"maps"
 	"net"
@@ -38,6 +39,7 @@ type Config struct {
 	Hosts    []string         // NAME:PORT that requests may name besides the address
 	Origins  []string         // of pages that may use the server besides its own
 	Version  string
+	Console  fs.FS // the page and what belongs to it; nil: there is none
 
 	MCPApprover bool // clients of /mcp may answer what agents ask, if their role may
 
@@ -58,6 +60,7 @@ type Server struct {
 	slots     chan struct{}
 	metrics   *metrics
 	mcp       *mcpServer
+	console   *console
 	streams   context.Context // of answers without an end
 	audit     *auditor        // of the default tenant: sessions without another
 	started   time.Time
@@ -90,7 +93,11 @@ func New(c Config) (*Server, error) {
 	}
 	c.Rate, c.Connections, c.Sessions = cmp.Or(max(c.Rate, 0), 2000), cmp.Or(max(c.Connections, 0), 4096), cmp.Or(max(c.Sessions, 0), 256)
 	c.PerTenant, c.Drain = cmp.Or(max(c.PerTenant, 0), c.Sessions), cmp.Or(max(c.Drain, 0), 10*time.Second)
-	return &Server{c: c, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
+	page, err := newConsole(c.Console)
+	if err != nil {
+		return nil, err
+	}
+	return &Server{c: c, console: page, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
 		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{},
 		described: sync.OnceValues(func() ([]byte, error) { return OpenAPI(c.Commands, c.Reads) })}, nil
 }

@@ -37,7 +37,8 @@ type TokenShown struct {
 	Revoked time.Time `json:"revoked,omitzero"`
 }
 
-func shown(t auth.Token) TokenShown {
+// Shown is a token without its text.
+func Shown(t auth.Token) TokenShown {
 	return TokenShown{t.ID, t.Name, t.Role, t.Tenant, t.Created, t.Until, t.Revoked}
 }
 
@@ -74,7 +75,7 @@ func IssueToken(_ context.Context, c *app.Call, in *CreateToken) (*TokenCreated,
 	if err != nil {
 		return nil, err
 	}
-	return &TokenCreated{Text: text, Repeated: text == "", TokenShown: shown(made)}, nil
+	return &TokenCreated{Text: text, Repeated: text == "", TokenShown: Shown(made)}, nil
 }
 
 // ListTokens is what list_tokens takes.
@@ -93,7 +94,7 @@ func Tokens(_ context.Context, c *app.Call, _ *ListTokens) (*TokensShown, error)
 	}
 	out := &TokensShown{make([]TokenShown, len(all))}
 	for i, t := range all {
-		out.Tokens[i] = shown(t)
+		out.Tokens[i] = Shown(t)
 	}
 	return out, nil
 }
@@ -112,6 +113,6 @@ func WithdrawToken(_ context.Context, c *app.Call, in *RevokeToken) (*TokenShown
 	if err != nil {
 		return nil, err
 	}
-	out := shown(gone)
+	out := Shown(gone)
 	return &out, nil
 }

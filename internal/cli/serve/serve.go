@@ -33,6 +33,7 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 	hubs "github.com/belay-run/belay/internal/view/feed"
+	"github.com/belay-run/belay/web"
 )
 
 // ServeCmd is the command "belay serve".
@@ -50,6 +51,8 @@ type ServeCmd struct {
 	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked (default 10s)."`
 
 	MCPApprover bool `name:"mcp-approver" help:"Clients of /mcp may answer what agents ask, with a token of role approver or owner. A model that drives such a client could answer its own questions."`
+
+	NoConsole bool `name:"no-console" help:"Don't serve the page."`
 
 	pair certificate
 }
@@ -204,6 +207,9 @@ func (c *ServeCmd) config(a *command.Program) (server.Config, error) {
 		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain, MCPApprover: c.MCPApprover}
 	if err := c.check(); err != nil {
 		return cfg, err
+	}
+	if !c.NoConsole {
+		cfg.Console = web.Dist()
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {

@@ -1,0 +1,87 @@
+package browser
+
+import (
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+)
+
+// asking is a model that changes a file, runs a command, and asks.
+const asking = `
+steps:
+  - text: I'll look at the queue first.
+    calls:
+      - {tool: read, args: {path: queue.go}}
+  - text: "The loop holds **no lock**."
+    calls:
+      - {tool: edit, args: {path: queue.go, old: "return q.items[0]", new: "q.mu.Lock()\n\tdefer q.mu.Unlock()\n\treturn q.items[0]"}}
+  - calls:
+      - {tool: exec, args: {command: "git push origin main"}}
+  - calls:
+      - {tool: ask_user, args: {question: "Which database may I drop?", options: [staging, none]}}
+  - text: All done.
+    calls:
+      - {tool: complete_task, args: {summary: The queue has a lock.}}
+`
+
+// TestAPersonGetsInAndAnswers goes the way of a new user: the address of belay console,
+// the list, each kind of question; and the page says when the server is gone.
+// Guarantee: V45, V46.
+func TestAPersonGetsInAndAnswers(t *testing.T) {
+	p := browse(t)
+	s := serve(t, asking)
+	address := s.run("console", "--role", "owner")
+	p.open(address)
+	p.shows("No sessions here.")
+	p.expect("location.hash === ''")
+	_, code, _ := strings.Cut(address, "#code=")
+	if status := s.do("/v1/login", `{"code":"`+code+`"}`, nil); status != http.StatusUnauthorized {
+		t.Errorf("the code counts twice: %d", status)
+	}
+	session := s.submit(`{"text":"The test TestQueue fails one time in twenty."}`)
+	p.shows("The test TestQueue fails")
+	p.expect("document.title.startsWith('(1)')")
+	p.shoot("sessions")
+
+	p.press("Approvals")
+	p.shows("asked by rule")
+	p.shoot("approval-edit")
+	p.press("Why?")
+	p.shows("The gate said ask")
+	p.press("Allow once")
+	p.shows("git push origin main")
+	if b, err := os.ReadFile(filepath.Join(s.dir, "ws", "queue.go")); err != nil || !strings.Contains(string(b), "q.mu.Lock()") {
+		t.Errorf("the edit that was allowed: %s %v", b, err)
+	}
+	p.shoot("approval-command")
+	p.press("Deny…")
+	p.expect("document.activeElement.tagName === 'TEXTAREA'")
+	p.js("document.execCommand('insertText', false, 'not today')")
+	p.press("Deny it")
+	p.shows("Which database may I drop?")
+	if facts := s.run("events", session); !strings.Contains(facts, "not today") {
+		t.Errorf("the facts lack what was said:\n%s", facts)
+	}
+	p.press("staging")
+	p.shows("Nothing waits for you.")
+	if n := s.open(); n != 0 {
+		t.Errorf("%d questions are open", n)
+	}
+
+	s.kill()
+	began := time.Now()
+	p.shows("Stale since")
+	if d := time.Since(began); d > 2*time.Second {
+		t.Errorf("it says so after %s", d)
+	}
+	s.start(strings.TrimPrefix(s.url, "http://"))
+	p.expect("!document.body.innerText.includes('Stale since')")
+	p.press("Sessions")
+	p.shows("completed")
+	p.press("Sign out")
+	p.shows("belay console")
+	p.clean(s)
+}

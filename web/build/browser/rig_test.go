@@ -1,0 +1,355 @@
+// Package browser uses the console as a person does: a real browser, a real server, a
+// model that plays a script.
+package browser
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/belay-run/belay/internal/testkit/needs"
+)
+
+const (
+	repository = "../../.."
+	patience   = 20 * time.Second
+)
+
+var belay string // the program
+
+func TestMain(m *testing.M) {
+	os.Exit(func() int {
+		dir, err := os.MkdirTemp("", "belay-browser-")
+		if err != nil {
+			panic(err)
+		}
+		defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
+		belay = filepath.Join(dir, "belay")
+		build := exec.Command("go", "build", "-o", belay, "./cmd/belay")
+		build.Dir = repository
+		if out, err := build.CombinedOutput(); err != nil {
+			fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
+			return 1
+		}
+		return m.Run()
+	}())
+}
+
+// server is belay serve with a workspace and a script.
+type server struct {
+	t               *testing.T
+	dir, url, token string
+	cmd             *exec.Cmd
+	errs            bytes.Buffer
+}
+
+func serve(t *testing.T, script string) *server {
+	t.Helper()
+	s := &server{t: t, dir: t.TempDir()}
+	for name, text := range map[string]string{"script.yaml": script, "ws/queue.go": "package queue\n\nfunc (q *Q) pop() int {\n\treturn q.items[0]\n}\n"} {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(s.dir, name)), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(s.dir, name), []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.start("127.0.0.1:0")
+	t.Cleanup(func() {
+		s.kill()
+		if t.Failed() {
+			t.Logf("the server's log:\n%s", s.errs.String())
+		}
+	})
+	return s
+}
+
+func (s *server) command(args ...string) *exec.Cmd {
+	cmd := exec.Command(belay, args...)
+	cmd.Dir = filepath.Join(s.dir, "ws")
+	cmd.Env = append(os.Environ(), "HOME="+s.dir, "BELAY_SCRIPT="+filepath.Join(s.dir, "script.yaml"), "BELAY_STORE=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=")
+	return cmd
+}
+
+func (s *server) start(listen string) {
+	s.t.Helper()
+	s.cmd = s.command("serve", "--json", "--listen", listen, "--rate", "10000")
+	s.cmd.Stderr = &s.errs
+	out, err := s.cmd.StdoutPipe()
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if err := s.cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	line, err := bufio.NewReader(out).ReadString('\n')
+	var served struct{ URL, Token string }
+	if err != nil || json.Unmarshal([]byte(line), &served) != nil {
+		s.t.Fatalf("%q %v\n%s", line, err, s.errs.String())
+	}
+	s.url = served.URL
+	if served.Token != "" {
+		s.token = served.Token
+	}
+}
+
+// kill ends the server at once.
+func (s *server) kill() {
+	s.cmd.Process.Signal(syscall.SIGKILL) //nolint:errcheck // it may have ended
+	s.cmd.Wait()                          //nolint:errcheck // it was killed
+}
+
+// run runs belay and returns what it printed.
+func (s *server) run(args ...string) string {
+	s.t.Helper()
+	var errs bytes.Buffer
+	cmd := s.command(args...)
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("belay %v: %v\n%s%s", args, err, out, errs.String())
+	}
+	return strings.TrimSpace(string(out))
+}
+
+// do sends a request with the owner's token, or with none; body "" is GET.
+func (s *server) do(path, body string, out any) int {
+	s.t.Helper()
+	method, in := "GET", io.Reader(nil)
+	if body != "" {
+		method, in = "POST", strings.NewReader(body)
+	}
+	req, err := http.NewRequestWithContext(s.t.Context(), method, s.url+path, in)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	req.Header.Set("Content-Type", "application/json")
+	if path != "/v1/login" {
+		req.Header.Set("Authorization", "Bearer "+s.token)
+	}
+	r, err := http.DefaultClient.Do(req)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer r.Body.Close() //nolint:errcheck // it was read
+	b, err := io.ReadAll(r.Body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	if out != nil {
+		if err := json.Unmarshal(b, out); err != nil {
+			s.t.Fatalf("%s: %d %s", path, r.StatusCode, b)
+		}
+	}
+	return r.StatusCode
+}
+
+// submit gives a session a turn and returns the session.
+func (s *server) submit(body string) string {
+	s.t.Helper()
+	var told struct{ SessionID string }
+	if status := s.do("/v1/commands/submit_turn", body, &told); status != http.StatusOK {
+		s.t.Fatalf("submit_turn: %d", status)
+	}
+	return told.SessionID
+}
+
+// open is how many questions wait.
+func (s *server) open() int {
+	var all struct{ Actions []any }
+	s.do("/v1/actions", "", &all)
+	return len(all.Actions)
+}
+
+// page is a tab of a browser with nothing in it.
+type page struct {
+	t   *testing.T
+	ctx context.Context
+
+	mu       sync.Mutex
+	bad      []string // what the console or the policy complained about
+	requests []string // a method and an address each
+}
+
+func browse(t *testing.T) *page {
+	t.Helper()
+	needs.Program(t, "chromium")
+	path, err := exec.LookPath("chromium")
+	if err != nil {
+		t.Fatal(err)
+	}
+	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
+		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
+		chromedp.Flag("disable-component-update", true), chromedp.Flag("no-proxy-server", true), chromedp.UserDataDir(t.TempDir()),
+	})
+	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
+	t.Cleanup(cancel)
+	ctx, cancel = chromedp.NewContext(ctx)
+	t.Cleanup(cancel)
+	p := &page{t: t, ctx: ctx}
+	err = chromedp.Listen(ctx, func(e any) {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		switch e := e.(type) {
+		case *network.EventRequestWillBeSent:
+			p.requests = append(p.requests, e.Request.Method+" "+e.Request.URL)
+		case *log.EventEntryAdded:
+			if e.Entry.Source != "network" { // a server that ends is the tests' doing
+				p.bad = append(p.bad, e.Entry.Text)
+			}
+		case *runtime.EventExceptionThrown:
+			p.bad = append(p.bad, e.ExceptionDetails.Text)
+		case *runtime.EventConsoleAPICalled:
+			if e.Type == "error" || e.Type == "warning" {
+				p.bad = append(p.bad, string(e.Type)+" on the console")
+			}
+		}
+	})
+	if err == nil {
+		_, err = chromedp.Run(ctx, func(ctx context.Context, t *chromedp.Target) (cdp.Empty, error) {
+			return cdp.Call(ctx, t, network.Enable, network.EnableParams{})
+		})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// clean fails the test if the page complained, or asked for what isn't described.
+func (p *page) clean(s *server) {
+	p.t.Helper()
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, text := range p.bad {
+		p.t.Errorf("the page: %s", text)
+	}
+	if len(p.requests) < 5 {
+		p.t.Errorf("%d requests; are they seen?", len(p.requests))
+	}
+	for _, r := range slices.Compact(slices.Sorted(slices.Values(p.requests))) {
+		method, address, _ := strings.Cut(r, " ")
+		path, own := strings.CutPrefix(address, s.url)
+		switch {
+		case strings.HasPrefix(address, "data:") || strings.HasPrefix(address, "blob:"):
+		case !own:
+			p.t.Errorf("it asks elsewhere: %s", r)
+		case strings.HasPrefix(path, "/v1/") && !s.describes(method, address):
+			p.t.Errorf("the description lacks %s", r)
+		}
+	}
+}
+
+// at shows the page as a screen of a size shows it, in light or dark.
+func (p *page) at(width, height int64, theme string) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.EmulateViewport(width, height)); err != nil {
+		p.t.Fatal(err)
+	}
+	p.js(fmt.Sprintf("document.documentElement.dataset.theme = %q", theme))
+}
+
+// shoot keeps pictures of the page in the folder that BELAY_SHOTS names, in both
+// themes, wide and narrow; nothing of it may be wider than the screen.
+func (p *page) shoot(name string) {
+	p.t.Helper()
+	for _, width := range []int64{1600, 1024, 390} {
+		for _, theme := range []string{"light", "dark"} {
+			p.at(width, map[bool]int64{true: 844, false: 900}[width == 390], theme)
+			p.expect("document.documentElement.scrollWidth <= innerWidth")
+			dir := os.Getenv("BELAY_SHOTS")
+			if dir == "" {
+				continue
+			}
+			b, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
+			if err == nil {
+				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, theme)), b, 0o644)
+			}
+			if err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+	p.at(1600, 900, "light")
+}
+
+// open goes to an address.
+func (p *page) open(address string) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.Navigate(address)); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// expect waits until a JavaScript expression holds.
+func (p *page) expect(what string) {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.ctx, patience)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+what+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience))); err != nil {
+		text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
+		p.t.Fatalf("%s: %v; the page shows\n%s", what, err, text)
+	}
+}
+
+// shows waits for a text.
+func (p *page) shows(text string) {
+	p.t.Helper()
+	p.expect(fmt.Sprintf("document.body.innerText.includes(%q)", text))
+}
+
+// press clicks the button or link that has a text.
+func (p *page) press(text string) {
+	p.t.Helper()
+	find := fmt.Sprintf("[...document.querySelectorAll('button, a')].find(x => (x.innerText.trim().startsWith(%q) || x.getAttribute('aria-label') === %q) && x.offsetParent && x.getAttribute('aria-disabled') !== 'true')", text, text)
+	p.expect(find)
+	p.js(find + ".click()")
+}
+
+// js runs a script.
+func (p *page) js(script string) {
+	p.t.Helper()
+	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](script)); err != nil {
+		p.t.Fatalf("%s: %v", script, err)
+	}
+}
+
+var addresses = regexp.MustCompile(`\{[^}]*\}`)
+
+// describes reports whether the description has a request.
+func (s *server) describes(method, address string) bool {
+	var doc struct{ Paths map[string]map[string]any }
+	s.do("/v1/openapi.json", "", &doc)
+	at, err := url.Parse(address)
+	if err != nil {
+		return false
+	}
+	for path, methods := range doc.Paths {
+		pattern := "^" + addresses.ReplaceAllString(path, "[^/]+") + "$"
+		if ok, _ := regexp.MatchString(pattern, at.Path); ok && methods[strings.ToLower(method)] != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,74 @@
+// Data of a page: loaded, loaded again when something happened, and how old it is.
+import { say } from "./ui";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { follow, staleSince, token, Refusal } from "./api";
+
+const hearers = new Set<(type: string) => void>();
+let stop: AbortController | null = null;
+
+/** Hears of facts of the store: all parts of the page share one stream. */
+export function hear(f: (type: string) => void): () => void {
+	hearers.add(f);
+	if (!stop) {
+		const mine = (stop = new AbortController());
+		follow("/v1/stream", { types: "turn.*,session.*,action.*,permission.*,tool.*,queue.*,history.*" }, (e) => hearers.forEach((h) => h(e.type)), mine.signal).catch(say);
+	}
+	return () => {
+		hearers.delete(f);
+		if (hearers.size === 0) {
+			stop?.abort();
+			stop = null;
+		}
+	};
+}
+
+export interface Loaded<T> {
+	data?: T;
+	error?: Refusal;
+	again: () => void;
+}
+
+/** Loads, and loads again when facts of the store come that this is about, at most three times a second. */
+export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>, about = (_type: string) => true): Loaded<T> {
+	const [state, set] = useState<{ key: string; data?: T; error?: Refusal }>({ key });
+	const again = useRef(() => {});
+	useEffect(() => {
+		const stop = new AbortController();
+		let busy = false, wanted = false, timer = 0;
+		const run = async () => {
+			if (busy) {
+				wanted = true;
+				return;
+			}
+			busy = true;
+			do {
+				wanted = false;
+				try {
+					const data = await load(stop.signal);
+					if (!stop.signal.aborted) set({ key, data });
+				} catch (e) {
+					if (!stop.signal.aborted && e instanceof Refusal) {
+						const error = e;
+						set((old) => (error.code === "unreachable" && old.key === key && old.data ? old : { key, error }));
+					}
+				}
+				await new Promise((done) => setTimeout(done, 300));
+			} while (wanted && !stop.signal.aborted);
+			busy = false;
+		};
+		const soon = () => {
+			if (!timer) timer = setTimeout(() => ((timer = 0), run()), 30);
+		};
+		again.current = soon;
+		run();
+		const deaf = hear((type) => (about(type) || type === "resync" || type === "open") && soon());
+		const back = staleSince.subscribe((v) => !v && soon());
+		return () => {
+			stop.abort();
+			clearTimeout(timer);
+			back();
+			deaf();
+		};
+	}, [key, token.value]);
+	return { ...(state.key === key ? state : {}), again: () => again.current() };
+}

@@ -1,0 +1,19 @@
+// The pages: a file and a line each.
+import type { ComponentType } from "preact";
+import type { IconName } from "../ui";
+import { Approvals } from "./approvals";
+import { Sessions } from "./sessions";
+
+export interface Place {
+	path: string;
+	icon: IconName;
+	title: string;
+	key: string; // after g
+	page: ComponentType<{ id: string }>;
+	waits?: boolean; // its entry has the number of open questions
+}
+
+export const places: Place[] = [
+	{ path: "/sessions", icon: "list", title: "Sessions", key: "s", page: Sessions },
+	{ path: "/approvals", icon: "inbox", title: "Approvals", key: "a", page: Approvals, waits: true },
+];

@@ -1,0 +1,186 @@
+// Small parts that pages are made of.
+import { signal } from "@preact/signals";
+import type { ComponentChildren } from "preact";
+import { createElement } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { Refusal, refused } from "./api";
+import { icons } from "./icons.gen";
+
+export type IconName = keyof typeof icons;
+
+export function Icon({ name }: { name: IconName }) {
+	return (
+		<svg class="icon" viewBox="0 0 24 24" aria-hidden="true">
+			{icons[name].map(([tag, attributes]) => createElement(tag as string, attributes as object))}
+		</svg>
+	);
+}
+
+// What makes a text look like another one is shown as what it is.
+const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\u{e0000}-\u{e007f}]/gu;
+
+/** A text of a model, a tool or a person: what can't be seen in it is written out. */
+export function visible(text: string): string {
+	return text.replace(unseen, (c) => (c === "\r" ? "" : `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`));
+}
+
+export type Tone = "running" | "waiting" | "ok" | "failed" | "lost" | "muted";
+
+const marks: Record<Tone, IconName> = { running: "circle-dot", waiting: "circle-alert", ok: "circle-check", failed: "circle-x", lost: "unplug", muted: "clock" };
+
+export function Status({ tone, word }: { tone: Tone; word: string }) {
+	return (
+		<span class={"status " + tone}>
+			<Icon name={marks[tone]} />
+			<span>{word}</span>
+		</span>
+	);
+}
+
+/** The time, ticking for who shows ages. */
+export const now = signal(Date.now());
+setInterval(() => !document.hidden && (now.value = Date.now()), 1000);
+
+export function length(ms: number): string {
+	const s = Math.max(0, Math.round(ms / 1000));
+	if (s < 60) return s + " s";
+	if (s < 3600) return Math.floor(s / 60) + " min";
+	if (s < 172800) return Math.floor(s / 3600) + " h";
+	return Math.floor(s / 86400) + " d";
+}
+
+export function Ago({ time }: { time?: string }) {
+	if (!time) return null;
+	return (
+		<time dateTime={time} title={new Date(time).toLocaleString()}>
+			{length(now.value - Date.parse(time))}
+		</time>
+	);
+}
+
+export function clock(time: string | number): string {
+	return new Date(time).toLocaleTimeString([], { hour12: false });
+}
+
+export function money(cost?: { microUsd?: number; priced?: number; unpriced?: number }): string {
+	if (!cost || (!cost.priced && !cost.unpriced)) return "–";
+	if (!cost.priced) return "unknown";
+	const usd = (cost.microUsd ?? 0) / 1e6;
+	return "$" + usd.toFixed(usd < 1 ? 3 : 2) + (cost.unpriced ? " +?" : "");
+}
+
+export function count(n?: number): string {
+	if (!n) return "–";
+	if (n < 1000) return String(n);
+	return n < 1e6 ? (n / 1000).toFixed(n < 1e4 ? 1 : 0) + "k" : (n / 1e6).toFixed(1) + "M";
+}
+
+/** A button. One that can't be used says why. */
+export function Button(p: { children: ComponentChildren; onClick: () => unknown; kind?: "primary" | "danger" | "plain"; scope?: string; disabled?: string; label?: string; keys?: string }) {
+	const [busy, set] = useState(false);
+	const why = p.disabled || (p.scope ? refused(p.scope) : "");
+	const alive = useRef(true);
+	useEffect(() => () => void (alive.current = false), []);
+	return (
+		<button
+			type="button" class={"button " + (p.kind ?? "")} aria-disabled={!!why || busy} aria-label={p.label} title={why || p.label} aria-keyshortcuts={p.keys}
+			onClick={async () => {
+				if (why || busy) return;
+				set(true);
+				try {
+					await p.onClick();
+				} catch (e) {
+					say(e);
+				}
+				if (alive.current) set(false);
+			}}
+		>
+			{p.children}
+			{p.keys && <kbd aria-hidden="true">{p.keys}</kbd>}
+		</button>
+	);
+}
+
+/** What is told at the bottom for a while. */
+export const told = signal<{ text: string; hint?: string; bad?: boolean } | null>(null);
+
+export function say(what: unknown): void {
+	if (what instanceof Refusal) told.value = { text: what.message, hint: what.hint, bad: true };
+	else if (what instanceof Error) told.value = { text: what.message, bad: true };
+	else told.value = { text: String(what) };
+}
+
+export function Told() {
+	const t = told.value;
+	useEffect(() => {
+		if (!t) return;
+		const timer = setTimeout(() => told.value === t && (told.value = null), t.bad ? 12000 : 4000);
+		return () => clearTimeout(timer);
+	}, [t]);
+	return (
+		<div class="told" role="status">
+			{t && (
+				<p class={t.bad ? "bad" : ""}>
+					{visible(t.text)} {t.hint && <span class="muted">{visible(t.hint)}</span>}
+					<button type="button" class="button plain" aria-label="Close" onClick={() => (told.value = null)}>
+						<Icon name="x" />
+					</button>
+				</p>
+			)}
+		</div>
+	);
+}
+
+export function Copy({ text, what }: { text: string; what: string }) {
+	return (
+		<Button kind="plain" label={"Copy " + what} onClick={() => navigator.clipboard.writeText(text).then(() => say("Copied " + what + "."))}>
+			<Icon name="copy" />
+		</Button>
+	);
+}
+
+export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
+	return (
+		<div class="empty">
+			<p>{title}</p>
+			{children}
+		</div>
+	);
+}
+
+export function Failed({ error, again }: { error: Refusal; again: () => void }) {
+	return (
+		<div class="empty" role="alert">
+			<p>{visible(error.message)}</p>
+			{error.hint && <p class="muted">{visible(error.hint)}</p>}
+			<Button onClick={again}>Try again</Button>
+		</div>
+	);
+}
+
+export function Skeleton({ rows = 6 }: { rows?: number }) {
+	return (
+		<div class="skeleton" aria-busy="true" aria-label="Loading">
+			{Array.from({ length: rows }, () => <div />)}
+		</div>
+	);
+}
+
+/** A dialog. The Escape key closes it, and what had the focus has it again. */
+export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
+	const ref = useRef<HTMLDialogElement>(null);
+	useEffect(() => {
+		ref.current!.showModal();
+	}, []);
+	return (
+		<dialog ref={ref} aria-label={title} onClose={close} onClick={(e) => e.target === ref.current && ref.current!.close()}>
+			<header>
+				<h2>{title}</h2>
+				<Button kind="plain" label="Close" onClick={() => ref.current!.close()}>
+					<Icon name="x" />
+				</Button>
+			</header>
+			{children}
+		</dialog>
+	);
+}
