@@ -127,7 +127,7 @@ var layers = map[string]layer{
 	"internal/testkit/tmux":        {floor: 1, own: []string{"internal/testkit/needs"}},
 	"internal/testkit/golden":      {modules: []string{"github.com/google/go-cmp/cmp"}},
 	"internal/config/manifest":     {floor: 3, own: []string{".", "internal/lib/match", "internal/lib/strictyaml", "internal/secret", "internal/tool"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast", "github.com/goccy/go-yaml/parser"}},
-	"internal/model/catalog":       {floor: 2, own: []string{".", "internal/lib/strictyaml", "internal/model/price"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
+	"internal/model/catalog":       {floor: 2, own: []string{".", "internal/lib/match", "internal/lib/strictyaml", "internal/model/price"}, modules: []string{"github.com/goccy/go-yaml/ast"}, deny: impure},
 	"internal/model/tokens":        {floor: 2, own: []string{".", "internal/model"}, modules: []string{"github.com/tiktoken-go/tokenizer/codec"}},
 	"internal/config/template":     {floor: 2, own: []string{".", "internal/lib/match", "internal/lib/strictyaml"}, modules: []string{"github.com/goccy/go-yaml", "github.com/goccy/go-yaml/ast"}},
 	"internal/testkit/failfs":      {floor: 2, own: []string{"internal/lib/files"}},

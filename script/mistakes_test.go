@@ -90,6 +90,7 @@ var varying = []struct {
 	{regexp.MustCompile(`(sess|thr|turn|act|cmd|task|run)_[0-9a-f]{8}-[0-9a-f-]{27}`), "${1}_ID"},
 	{regexp.MustCompile(`in \d+(\.\d+)? m?s:`), "in TIME:"},
 	{regexp.MustCompile(`again in \S+`), "again in TIME"},
+	{regexp.MustCompile(`has \d+ tokens and would have \d+`), "has N tokens and would have N"}, // the folder's name counts
 	{regexp.MustCompile(`the tools are .*`), "the tools are …"},
 }
 

@@ -2,6 +2,7 @@ package config
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -152,7 +153,8 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 	if from := l.set["base-url"]; from.text != "" {
 		return Choice{}, belay.Errorf(belay.CodeNoProvider, "an address belongs to a provider, and none is named").At(from.from).WithHint("%s NAME", l.w.in.flag("provider"))
 	}
-	if known, err := cat.Show(model); model != "" && err == nil && !strings.Contains(model, "/") {
+	known, unknown := cat.Show(model)
+	if model != "" && unknown == nil && !strings.Contains(model, "/") {
 		if _, ok := vendor(known.Provider); ok {
 			return Choice{Provider: known.Provider, Model: model, Why: "it is a model of " + known.Provider}, nil
 		}
@@ -175,6 +177,8 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 		hint := "belay login VENDOR, or belay demo, which needs no key"
 		if all = local(); len(all) > 0 {
 			hint = all[0].Try + "; " + hint
+		} else if e, ok := errors.AsType[*belay.Error](unknown); ok && model != "" {
+			return Choice{}, belay.Errorf(belay.CodeNoProvider, "no provider is named, none has a key, and %s", e.Message).At(l.w.in.flag("model")).WithHint("%s", e.Hint)
 		}
 		return Choice{}, open("no provider is named, and none has a key", all, flag, hint)
 	}

@@ -46,8 +46,11 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	} else {
 		err = c.there(a, &o)
 	}
-	if errors.Is(err, term.ErrInterrupted) {
+	switch {
+	case errors.Is(err, term.ErrInterrupted):
 		return belay.ExitCancelled, nil
+	case errors.Is(err, errShown):
+		return belay.ExitOK, nil
 	}
 	if err != nil {
 		return 0, err
@@ -77,7 +80,7 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 
 // here opens the runtime of this process, with the settings of a new session.
 func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options) error {
-	b, err := beginTalk(ctx, a, c.Given(), a.PickModel)
+	b, err := beginTalk(ctx, a, c.Given(), pickModel(a))
 	if err != nil {
 		return err
 	}

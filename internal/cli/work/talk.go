@@ -1,13 +1,18 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 )
 
@@ -20,8 +25,8 @@ type talk struct {
 	note      string          // what was chosen for the person; empty: nothing was
 }
 
-// picker lets a person choose a model, where several could be meant.
-type picker func(context.Context, *app.Place, *config.OpenChoice) (config.Choice, error)
+// picker lets a person choose a model, where several could be meant, or none can answer.
+type picker func(context.Context, *app.Place, config.Given, *config.OpenChoice) (config.Choice, error)
 
 // beginTalk enters the workspace and reads the settings of a conversation. pick may be
 // nil: nobody is asked.
@@ -33,7 +38,7 @@ func beginTalk(ctx context.Context, a *command.Program, g config.Given, pick pic
 	t := &talk{workspace: ws, place: p}
 	chosen, err := a.ChooseModel(ctx, p, g)
 	if open, ok := errors.AsType[*config.OpenChoice](err); ok && pick != nil {
-		chosen, err = pick(ctx, p, open)
+		chosen, err = pick(ctx, p, g, open)
 	}
 	if err != nil {
 		return nil, err
@@ -75,4 +80,55 @@ func settingsOf(g config.Given) (map[string]any, error) {
 		}
 	}
 	return out, nil
+}
+
+// errShown ends a conversation that wasn't begun: the person chose to see the demo.
+var errShown = errors.New("the demo was shown")
+
+// pickModel asks the person at the terminal which of the candidates serves new sessions,
+// and keeps the answer in their configuration file. They may log in first, or see the
+// demo instead. Without an answer the error is the one that was given.
+func pickModel(a *command.Program) picker {
+	return func(ctx context.Context, p *app.Place, g config.Given, open *config.OpenChoice) (config.Choice, error) {
+		fmt.Fprintln(a.Err, "No model is chosen yet:")
+		names := []string{}
+		for _, m := range open.Candidates {
+			names = append(names, m.Name)
+			fmt.Fprintf(a.Err, "%2d  %s\n", len(names), term.Line(strings.TrimSuffix(m.Name+" "+m.Model, " ")+"  ("+m.Why()+")"))
+		}
+		for _, m := range [][2]string{{"login", "keep a vendor's key"}, {"demo", "see what this does, without a key"}} {
+			names = append(names, m[0])
+			fmt.Fprintf(a.Err, "%2d  %s  (%s)\n", len(names), m[0], m[1])
+		}
+		said, err := a.ReadLine(ctx, "which one, from now on? ")
+		if err != nil {
+			return config.Choice{}, err
+		}
+		i := slices.Index(names, said)
+		if n, err := strconv.Atoi(said); err == nil && n <= len(names) {
+			i = n - 1
+		}
+		switch {
+		case i < 0:
+			return config.Choice{}, open
+		case names[i] == "demo":
+			return config.Choice{}, cmp.Or(desk{a}.Belay(ctx, "demo"), errShown)
+		case names[i] == "login":
+			if err := (desk{a}).Belay(ctx, "login"); err != nil {
+				return config.Choice{}, err
+			}
+			return a.ChooseModel(ctx, p, g)
+		}
+		m := open.Candidates[i]
+		if m.Model == "" {
+			if m.Model, err = a.ReadLine(ctx, "which model of "+m.Name+"? "); err != nil || m.Model == "" {
+				return config.Choice{}, errors.Join(err, open)
+			}
+		}
+		chosen := config.Choice{Provider: m.Name, Model: m.Model, Why: "chosen just now, and kept: belay config set provider NAME changes it"}
+		if _, err := p.Change(ctx, config.Given{"provider": {m.Name}, "model": {m.Model}}); err != nil {
+			chosen.Why = "chosen just now; it couldn't be kept: " + err.Error()
+		}
+		return chosen, nil
+	}
 }

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/model/price"
 )
 
@@ -142,6 +143,12 @@ func (c *Catalog) Show(name string) (Model, error) {
 			return *m, nil
 		}
 	}
+	var names []string
+	for _, p := range c.providers() {
+		for _, m := range c.Models(p) {
+			names = append(names, m.Name)
+		}
+	}
 	return Model{}, belay.Errorf(belay.CodeNotFound, "the catalogue has no model %q", name).
-		WithHint("belay models list; docs/models.md says how to add one")
+		WithHint("%s", match.Hint(name, names, "belay models list; docs/models.md says how to add one"))
 }
