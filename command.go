@@ -40,6 +40,20 @@ type Limits struct {
 	Tokens   int64 `json:"tokens,omitempty"`   // read and written
 }
 
+// Within are the lesser of two limits, each by itself.
+func (l Limits) Within(o Limits) Limits {
+	return Limits{Steps: least(l.Steps, o.Steps), Time: least(l.Time, o.Time), Calls: least(l.Calls, o.Calls),
+		MicroUSD: least(l.MicroUSD, o.MicroUSD), Tokens: least(l.Tokens, o.Tokens)}
+}
+
+// least is the smaller of two limits; 0 is none.
+func least[T int | int64 | Duration](a, b T) T {
+	if a <= 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
 // DefaultLimits are the limits of a turn that sets none.
 var DefaultLimits = Limits{Steps: 200, Time: Duration(time.Hour), Calls: 1000}
 
@@ -122,6 +136,11 @@ type AttemptUse struct {
 	Active   Duration `json:"active,omitempty"`
 	Usage    Usage    `json:"usage,omitzero"`
 	MicroUSD int64    `json:"microUsd,omitempty"` // known to be charged, in millionths of a US dollar
+}
+
+// Plus is what two attempts used.
+func (u AttemptUse) Plus(v AttemptUse) AttemptUse {
+	return AttemptUse{Steps: u.Steps + v.Steps, Calls: u.Calls + v.Calls, Active: u.Active + v.Active, Usage: u.Usage.Add(v.Usage), MicroUSD: u.MicroUSD + v.MicroUSD}
 }
 
 // Compacting is how a thread's conversation is shortened for the model.
@@ -360,6 +379,8 @@ type (
 
 		Priority int          `json:"priority,omitempty"` // when threads wait for budget; higher is first
 		Budget   *BudgetGrant `json:"budget,omitempty"`   // that the session gives the thread with it
+		Taint    []string     `json:"taint,omitempty"`    // of where the text comes from
+		Limits   Limits       `json:"limits,omitzero"`    // besides those of its rules
 	}
 
 	// InterruptTurn ends the running turn as cancelled; partial text is kept. A turn
@@ -502,6 +523,7 @@ type (
 		Subagent SubagentID  `json:"subagentId"`
 		Call     CallID      `json:"call"`
 		End      *AttemptEnd `json:"end,omitempty"`
+		Again    bool        `json:"again,omitempty"` // it had ended, and goes on
 		Code     string      `json:"code,omitempty"`
 		Hint     string      `json:"hint,omitempty"`
 	}
@@ -511,6 +533,37 @@ type (
 		cmd
 		Subagent SubagentID `json:"subagentId"`
 		End      AttemptEnd `json:"end"`
+		Inputs   int        `json:"inputs,omitempty"` // that the task had been given by then
+	}
+
+	// SendSubagentInput gives a child another text. One that works gets it before its
+	// next step; one that has ended goes on with it in a new turn.
+	SendSubagentInput struct {
+		cmd
+		Subagent  SubagentID `json:"subagentId"`
+		Turn      TurnID     `json:"turn"` // of the child, new
+		Text      Content    `json:"text"`
+		Interrupt bool       `json:"interrupt,omitempty"` // what it does now ends
+
+		Parent ThreadID `json:"parent,omitempty"` // whose call it is; empty: a person's
+		Call   CallID   `json:"call,omitempty"`
+		Taint  []string `json:"taint,omitempty"` // of the parent's conversation
+		Limits Limits   `json:"limits,omitzero"` // what the parent's turn has left
+	}
+
+	// ContinueTask gives a task that a sub-agent does another turn: an attempt more.
+	ContinueTask struct {
+		cmd
+		Input    int          `json:"input"` // its number, from 1
+		Turn     TurnID       `json:"turn"`
+		Text     Content      `json:"text"`
+		Rules    Ref          `json:"rules"`
+		Queue    QueueMode    `json:"queue,omitempty"`
+		Priority int          `json:"priority,omitempty"`
+		Wait     bool         `json:"wait,omitempty"` // until StartTask
+		Budget   *BudgetGrant `json:"budget,omitempty"`
+		Taint    []string     `json:"taint,omitempty"`
+		Limits   Limits       `json:"limits,omitzero"`
 	}
 
 	// CloseSubagent ends a child, with the children that it started.
@@ -571,6 +624,8 @@ var commands = map[string]reflect.Type{
 	"spawn_subagent":      reflect.TypeFor[SpawnSubagent](),
 	"tell_parent":         reflect.TypeFor[TellParent](),
 	"end_subagent":        reflect.TypeFor[EndSubagent](),
+	"continue_task":       reflect.TypeFor[ContinueTask](),
+	"send_subagent_input": reflect.TypeFor[SendSubagentInput](),
 	"close_subagent":      reflect.TypeFor[CloseSubagent](),
 	"start_task":          reflect.TypeFor[StartTask](),
 	"end_attempt":         reflect.TypeFor[EndAttempt](),

@@ -42,8 +42,15 @@ type SubagentStatus struct {
 // SubagentInput is what the parent, or a person, told a child.
 type SubagentInput struct {
 	fact
-	By   string        `json:"by,omitempty"`
-	Text belay.Content `json:"text"`
+	By    string        `json:"by,omitempty"`
+	Text  belay.Content `json:"text"`
+	Turn  belay.TurnID  `json:"turn,omitempty"`  // of the child
+	Again bool          `json:"again,omitempty"` // it had ended, and goes on
+	Waits bool          `json:"waits,omitempty"` // when there is a place
+
+	Agent    string `json:"agent"` // name of its definition
+	Nickname string `json:"nickname,omitempty"`
+	Depth    int    `json:"depth"`
 }
 
 // SubagentCompleted is a child that met its objective.

@@ -136,7 +136,7 @@ var table = []Type{
 	of[EvidenceChanged]("evidence.changed", "proof was exported, or there is none"),
 	of[SubagentSpawned]("subagent.spawned", "a child thread was opened", stable),
 	of[SubagentStatus]("subagent.status", "how a child is", stable),
-	of[SubagentInput]("subagent.input", "a child got input"),
+	of[SubagentInput]("subagent.input", "a child got input", stable),
 	of[SubagentCompleted]("subagent.completed", "a child met its objective", stable),
 	of[SubagentFailed]("subagent.failed", "a child ended in any other way", stable),
 	of[SubagentClosed]("subagent.closed", "a child is to end", stable),

@@ -92,6 +92,7 @@ type TaskAttemptStarted struct {
 	Thread  belay.ThreadID `json:"assignedThread"`
 	Turn    belay.TurnID   `json:"turn"`
 	Purpose string         `json:"purpose,omitempty"` // compensate; empty is the objective
+	Input   int            `json:"input,omitempty"`   // a text that was sent to who does the task, from 1
 	Worker  string         `json:"worker,omitempty"`
 }
 
@@ -123,6 +124,11 @@ type TaskQueued struct {
 	Turn     belay.TurnID `json:"turn,omitempty"` // of the first attempt, which waits
 	Rules    *belay.Ref   `json:"rules,omitempty"`
 	Priority int          `json:"priority,omitempty"`
+
+	Input  int            `json:"input,omitempty"` // as in task.attempt.started
+	Text   *belay.Content `json:"text,omitempty"`  // of its turn; none: the objective
+	Taint  []string       `json:"taint,omitempty"`
+	Limits *belay.Limits  `json:"limits,omitempty"`
 }
 
 // TaskUpdated changes what a task is, not how far it is.

@@ -19,6 +19,7 @@ type TurnSubmitted struct {
 
 	Priority int                `json:"priority,omitempty"` // when threads wait for budget; higher is first
 	Budget   *belay.BudgetGrant `json:"budget,omitempty"`   // that the session gave with it
+	Limits   *belay.Limits      `json:"limits,omitempty"`   // besides those of its rules
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.

@@ -34,7 +34,7 @@ var scenarios = []scenario{
 	{name: "Approval gate", story: "approval_gate"},
 	{name: "Queue and resume", story: "queue_and_resume"},
 	{name: "Context compaction", story: "context_compaction"},
-	{name: "Subagent delegation", commands: []string{"spawn_subagent", "wait_subagents", "send_subagent_input"}},
+	{name: "Subagent delegation", story: "subagent_delegation"},
 	{name: "Agent task retry and graph", commands: []string{"link_tasks", "create_task"}},
 	{name: "Evidence export", commands: []string{"export_evidence"}},
 	{name: "Old session recovery", story: "old_session"},

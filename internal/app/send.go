@@ -53,6 +53,25 @@ func (r *Call) Send(ctx context.Context, session belay.SessionID, stream belay.S
 	return t, r.End(ctx, t)
 }
 
+// ToSubagent sends a sub-agent a text. turn is the id of its new turn; empty: one is made.
+func (r *Call) ToSubagent(ctx context.Context, s *session.State, id belay.SubagentID, turn belay.TurnID, text belay.Content, interrupt bool) (*Result, error) {
+	child := s.Family.Find(id)
+	if child == nil {
+		return nil, input.At("subagentId", belay.Errorf(belay.CodeNotFound, "the session has no agent %s", id).WithHint("belay agents ps lists them"))
+	}
+	if turn == "" {
+		turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
+		if r.Key != "" {
+			turn = belay.TurnID(r.Keyed(belay.PrefixTurn))
+		}
+	}
+	told, err := r.Send(ctx, s.Session, s.Session.Stream(), belay.SendSubagentInput{Subagent: id, Turn: turn, Text: text, Interrupt: interrupt})
+	if err == nil {
+		told.Task = child.Task
+	}
+	return With(told, err, child.Thread, turn)
+}
+
 // answered finds the outcome of a repeated command: its refusal is its answer
 // again.
 func (r *Call) answered(ctx context.Context, s belay.StreamID, id belay.CommandID) (bool, error) {

@@ -35,6 +35,10 @@ func (f *Fold) family(ev event.Envelope) bool {
 			f.drop(call)
 		}
 		f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Objective.Text, Depth: p.Depth, Waits: p.Waits}
+	case event.SubagentInput:
+		if p.Again && f.find(KindAgent, string(ev.IDs.Subagent)) == nil {
+			f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Text.Text, Depth: p.Depth, Waits: p.Waits}
+		}
 	case event.SubagentStatus:
 		if b := f.find(KindAgent, string(ev.IDs.Subagent)); b != nil && p.Status == event.SubagentRunning {
 			b.Agent.Waits = false

@@ -44,8 +44,6 @@ func planned() []app.Command {
 		app.Planned("link_tasks", true, "task graphs", "Add an edge between tasks."),
 		app.Planned("unlink_tasks", true, "task graphs", "Remove an edge between tasks."),
 		app.Planned("spawn_subagent", true, "sub-agents", "Start a child."),
-		app.Planned("send_subagent_input", true, "sub-agents", "Send a child input."),
-		app.Planned("wait_subagents", false, "sub-agents", "Wait for children."),
 		app.Planned("export_evidence", false, "evidence", "Export an evidence pack."),
 		app.Planned("export_replay", false, "replay", "Export a replay case."),
 		app.Planned("create_job", true, "jobs", "Create a job."),

@@ -3,6 +3,7 @@ package engine_test
 import (
 	"bytes"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"testing"
@@ -22,9 +23,11 @@ import (
 )
 
 // A parent with a child that it waits for, which runs a command and has a child of its
-// own, and one in the background.
+// own, and one in the background, which is told more when it has ended.
 const familyScript = `
 steps:
+  - when: {contains: MORE}
+    calls: [{tool: complete_task, args: {summary: more}}]
   - when: {contains: PART-1}
     calls:
       - {tool: spawn_agent, args: {task: PART-2, agent: general}}
@@ -41,6 +44,10 @@ steps:
       - {tool: spawn_agent, args: {task: PART-3, name: third, background: true}}
   - calls:
       - {tool: wait_agent, args: {all: true, agents: [first, third]}}
+  - calls:
+      - {tool: send_input, args: {agent: third, text: MORE}}
+  - calls:
+      - {tool: wait_agent, args: {agents: [third]}}
   - calls:
       - {tool: complete_task, args: {summary: done}}
 `
@@ -130,7 +137,7 @@ func (m *machine) checkFamily(at int) {
 	}
 	var facts []event.Envelope
 	streams := map[belay.StreamID]bool{}
-	spawned, ended, told, summaries := map[belay.SubagentID]int{}, map[belay.SubagentID]int{}, map[belay.SubagentID]int{}, map[string]int{}
+	spawned, inputs, ended, told, summaries := map[belay.SubagentID]int{}, map[belay.SubagentID]int{}, map[belay.SubagentID]int{}, map[belay.SubagentID]int{}, map[string]int{}
 	for r, err := range h.Scan(m.t.Context(), 0) {
 		if err != nil {
 			m.t.Fatal(err)
@@ -141,6 +148,8 @@ func (m *machine) checkFamily(at int) {
 		switch p := e.Data.(type) {
 		case event.SubagentSpawned:
 			spawned[e.IDs.Subagent]++
+		case event.SubagentInput:
+			inputs[e.IDs.Subagent]++
 		case event.SubagentCompleted:
 			ended[e.IDs.Subagent]++
 			summaries[p.Summary.Text]++
@@ -152,12 +161,13 @@ func (m *machine) checkFamily(at int) {
 			}
 		}
 	}
-	if len(spawned) != 3 || len(ended) != 3 || len(told) != 3 || summaries["one"] != 1 || summaries["two"] != 1 || summaries["three"] != 1 {
+	want := map[string]int{"one": 1, "two": 1, "three": 1, "more": 1}
+	if len(spawned) != 3 || !maps.Equal(summaries, want) {
 		m.t.Errorf("crash %d: spawned %v, ended %v, told %v, %v", at, spawned, ended, told, summaries)
 	}
 	for id := range spawned {
-		if spawned[id] != 1 || ended[id] != 1 || told[id] != 1 {
-			m.t.Errorf("crash %d: %s was spawned %d times, ended %d times, told %d times", at, id, spawned[id], ended[id], told[id])
+		if ends := 1 + inputs[id]; spawned[id] != 1 || ended[id] != ends || told[id] != ends {
+			m.t.Errorf("crash %d: %s was spawned %d times, ended %d times of %d, told %d times", at, id, spawned[id], ended[id], ends, told[id])
 		}
 	}
 	for stream := range streams {

@@ -24,7 +24,7 @@ import (
 // client is told.
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
-	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "send_subagent_input": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
 	"fork_session": belay.CodeBadState, "rollback_thread": belay.CodeBadState, "undo_turns": belay.CodeBadState,
 }
 

@@ -29,7 +29,7 @@ var notHere = map[string]string{
 	"create_task": "tasks", "update_task": "tasks", "start_task": "tasks", "append_task_progress": "tasks", "pause_task": "tasks",
 	"resume_task": "tasks", "complete_task": "tasks", "fail_task": "tasks",
 	"link_tasks": "task graphs", "unlink_tasks": "task graphs",
-	"spawn_subagent": "sub-agents", "send_subagent_input": "sub-agents", "wait_subagents": "sub-agents",
+	"spawn_subagent":  "sub-agents",
 	"resume_subagent": "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",
 	"create_job": "jobs", "get_job": "jobs", "cancel_job": "jobs", "list_jobs": "jobs",

@@ -35,24 +35,19 @@ func (a SpawnArgs) Within(left belay.Limits) belay.Limits {
 	if a.Budget == nil {
 		return left
 	}
-	left.Tokens = least(left.Tokens, a.Budget.Tokens)
-	left.MicroUSD = least(left.MicroUSD, int64(a.Budget.USD*1e6))
-	left.Steps = least(left.Steps, a.Budget.Steps)
-	return left
-}
-
-// least is the smaller of two limits; 0 is none.
-func least[T int | int64](a, b T) T {
-	if a <= 0 || b > 0 && b < a {
-		return b
-	}
-	return a
+	return left.Within(belay.Limits{Tokens: a.Budget.Tokens, MicroUSD: int64(a.Budget.USD * 1e6), Steps: a.Budget.Steps})
 }
 
 type waitArgs struct {
 	Agents  []string `json:"agents,omitempty" jsonschema:"names or ids; none: those in the background"`
 	All     bool     `json:"all,omitempty" jsonschema:"until all have ended, not one"`
 	Timeout int      `json:"timeout,omitempty" jsonschema:"seconds"`
+}
+
+type inputArgs struct {
+	Agent     string `json:"agent" jsonschema:"name or id"`
+	Text      string `json:"text"`
+	Interrupt bool   `json:"interrupt,omitempty" jsonschema:"it ends what it does now"`
 }
 
 type closeArgs struct {
@@ -65,7 +60,8 @@ func AgentTools() []Tool {
 	return []Tool{
 		New(handled(SpawnName, docs[0], "spawn"), notRun[SpawnArgs]),
 		New(handled("wait_agent", docs[1], "wait"), notRun[waitArgs]),
-		New(handled("close_agent", docs[2], "close"), notRun[closeArgs]),
-		New(handled("list_agents", docs[3], "list"), notRun[struct{}]),
+		New(handled("send_input", docs[2], "input"), notRun[inputArgs]),
+		New(handled("close_agent", docs[3], "close"), notRun[closeArgs]),
+		New(handled("list_agents", docs[4], "list"), notRun[struct{}]),
 	}
 }

@@ -29,7 +29,7 @@ var groups = []Group{
 	{"web", "searching and fetching", []string{"web_search", "web_fetch"}},
 	{"memory", "what is remembered between sessions", []string{"memory_search", "memory_get", "memory_store", "memory_update", "memory_forget"}},
 	{"sessions", "other sessions", []string{"sessions_list", "sessions_history", "sessions_send"}},
-	{"agents", "handing work to other agents", []string{SpawnName, "wait_agent", "close_agent", "list_agents"}},
+	{"agents", "handing work to other agents", []string{SpawnName, "wait_agent", "send_input", "close_agent", "list_agents"}},
 	{"plan", "the turn itself: its plan, its questions, its end, what it was shown in part, and tools that it knows by name", []string{"todo", "ask_user", "complete_task", "context_read", SearchName, CallName, "task_create", "task_update", "task_list"}},
 	{"flow", "graphs of work", []string{"flow_get", "flow_add_node", "flow_connect", "flow_update", "flow_remove"}},
 	{"automation", "schedules", []string{"schedule_create", "schedule_list", "schedule_delete"}},

@@ -1,13 +1,18 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model/tokens"
 )
 
 // ListSubagents is what list_subagents takes.
@@ -22,6 +27,7 @@ type SubagentsShown struct {
 	Session belay.SessionID   `json:"sessionId"`
 	Limits  belay.AgentLimits `json:"limits"`
 	Agents  []SubagentShown   `json:"agents"`
+	Late    bool              `json:"late,omitempty"` // of a wait: its time was over first
 }
 
 // SubagentShown is a sub-agent and how far it is.
@@ -49,7 +55,7 @@ func Subagents(ctx context.Context, r *app.Call, f app.Fresh, in *ListSubagents)
 	if err != nil {
 		return nil, err
 	}
-	out := &SubagentsShown{f, in.Session, s.Settings.Agents.OrDefaults(), []SubagentShown{}}
+	out := &SubagentsShown{Fresh: f, Session: in.Session, Limits: s.Settings.Agents.OrDefaults(), Agents: []SubagentShown{}}
 	for _, c := range s.Family {
 		th, err := r.Thread(ctx, c.Thread)
 		if err != nil {
@@ -111,4 +117,105 @@ func CloseAgent(ctx context.Context, r *app.Call, in *CloseSubagent) (*app.Resul
 	}
 	told, err := r.Send(ctx, in.Session, in.Session.Stream(), belay.CloseSubagent{Subagent: in.Subagent, Reason: in.Reason})
 	return told, input.At("subagentId", err)
+}
+
+// SendSubagentInput is what send_subagent_input takes.
+type SendSubagentInput struct {
+	Session   belay.SessionID  `json:"sessionId"`
+	Subagent  belay.SubagentID `json:"subagentId"`
+	Text      string           `json:"text"`
+	Interrupt bool             `json:"interrupt,omitempty" jsonschema:"what it does now ends"`
+	Turn      belay.TurnID     `json:"turnId,omitempty" jsonschema:"the caller's id of its new turn"`
+}
+
+// SendInput gives a sub-agent a text.
+func SendInput(ctx context.Context, r *app.Call, in *SendSubagentInput) (*app.Result, error) {
+	if err := cmp.Or(input.Named("subagentId", string(in.Subagent)), input.ID("turnId", string(in.Turn)), input.Text("text", in.Text, app.MaxText)); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(in.Text) == "" {
+		return nil, input.At("text", belay.Errorf(belay.CodeBadCommand, "the text is empty"))
+	}
+	s, err := r.Known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	text, err := app.Given{Text: in.Text}.Keep(ctx, r.Store, r.Workspaces.Secrets(), tokens.Profile{}, s.Settings)
+	if err != nil {
+		return nil, err
+	}
+	return r.ToSubagent(ctx, s, in.Subagent, in.Turn, text, in.Interrupt)
+}
+
+// WaitSubagents is what wait_subagents takes.
+type WaitSubagents struct {
+	Session   belay.SessionID    `json:"sessionId"`
+	Subagents []belay.SubagentID `json:"subagentIds,omitempty" jsonschema:"all that are open when it is left out"`
+	All       bool               `json:"all,omitempty" jsonschema:"until all have ended, not one"`
+	Timeout   int                `json:"timeoutSeconds,omitempty" jsonschema:"at most 60, which is also the default; then they are shown as they are"`
+}
+
+// maxWait is how long an answer of wait_subagents takes at most, in seconds.
+const maxWait = 60
+
+func waitSubagents(ctx context.Context, r *app.Call, in *WaitSubagents) (*SubagentsShown, error) {
+	if in.Timeout < 0 || in.Timeout > maxWait {
+		return nil, input.At("timeoutSeconds", belay.Errorf(belay.CodeBadCommand, "%d seconds are none of 0 to %d", in.Timeout, maxWait))
+	}
+	timeout := time.After(time.Duration(cmp.Or(in.Timeout, maxWait)) * time.Second)
+	for {
+		changed := r.Store.Changed(ctx)
+		s, err := r.Known(ctx, in.Session)
+		if err != nil {
+			return nil, err
+		}
+		over, open, err := waited(s, in.Subagents)
+		late := false
+		if err == nil && open > 0 && (in.All || over == 0) {
+			select {
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			case <-timeout:
+				late = true
+			case <-changed:
+				continue
+			}
+		}
+		if err != nil {
+			return nil, err
+		}
+		fresh, err := r.Fresh(ctx, 0)
+		if err != nil {
+			return nil, err
+		}
+		out, err := Subagents(ctx, r, fresh, &ListSubagents{Session: in.Session})
+		if err != nil {
+			return nil, err
+		}
+		out.Late = late
+		if len(in.Subagents) > 0 {
+			out.Agents = slices.DeleteFunc(out.Agents, func(a SubagentShown) bool { return !slices.Contains(in.Subagents, a.Subagent) })
+		}
+		return out, nil
+	}
+}
+
+// waited counts the sub-agents that are waited for: those that have ended, and those
+// that haven't.
+func waited(s *session.State, ids []belay.SubagentID) (over, open int, err error) {
+	for _, id := range ids {
+		if s.Family.Find(id) == nil {
+			return 0, 0, input.At("subagentIds", belay.Errorf(belay.CodeNotFound, "the session has no agent %s", id).WithHint("list_subagents lists them"))
+		}
+	}
+	for _, c := range s.Family {
+		switch {
+		case len(ids) > 0 && !slices.Contains(ids, c.ID):
+		case c.Outcome == "":
+			open++
+		case len(ids) > 0:
+			over++
+		}
+	}
+	return over, open, nil
 }

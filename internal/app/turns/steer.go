@@ -113,6 +113,9 @@ func updated(ctx context.Context, r *app.Call, id belay.SessionID, th *thread.St
 	if err != nil {
 		return nil, err
 	}
+	if th.Depth > 0 {
+		return nil, input.At("threadId", belay.Errorf(belay.CodeBadState, "%s is a sub-agent's: it has the settings of its parent", th.Thread).WithHint("change those of the session's main thread"))
+	}
 	if err := r.MayWiden(ctx, c, s); err != nil {
 		return nil, err
 	}
@@ -199,6 +202,9 @@ func retryTask(ctx context.Context, r *app.Call, in *RetryTask) (*app.Result, er
 	if slices.ContainsFunc(t.Attempts, func(a task.Attempt) bool { return a.Turn == in.Turn }) && r.Key != "" { // repeated
 		told := &app.Result{Status: app.Done, Repeated: true, Session: in.Session, Task: in.Task, Thread: t.Thread, Turn: in.Turn}
 		return told, r.End(ctx, told)
+	}
+	if t.Subagent != "" { // under its own rules, and within the limits of agents
+		return r.ToSubagent(ctx, s, t.Subagent, in.Turn, t.Objective, false)
 	}
 	rules, err := r.Workspaces.Rules(ctx, r.By.String(), s.Workspace, s.Settings)
 	if err != nil {

@@ -18,6 +18,7 @@ import (
 // AgentsCmd is the command "belay agents".
 type AgentsCmd struct {
 	Ps    agentsPsCmd    `cmd:"" use:"list_subagents" default:"withargs" help:"List the agents that a session's agents started."`
+	Send  agentsSendCmd  `cmd:"" use:"send_subagent_input" help:"Tell an agent something more; one that has ended goes on with it."`
 	Close agentsCloseCmd `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
 	List  agentsListCmd  `cmd:"" use:"listAgents" help:"List the agents that are kept as files."`
 	Show  agentsShowCmd  `cmd:"" use:"listAgents" help:"Show an agent that is kept as a file: what it may do, what it needs, what is wrong with it."`
@@ -56,14 +57,13 @@ func subagents(ctx context.Context, r *app.Runtime, id belay.SessionID) ([]sessi
 	return shown.Agents, nil
 }
 
-type agentsCloseCmd struct {
+type agentFlags struct {
 	Agent   string `arg:"" help:"Its id or name, or the beginning of its id."`
 	Session string `placeholder:"ID" help:"Its session, or the beginning of the id (default the last one of this workspace)."`
-	Message string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
-// Run implements command.Command.
-func (c *agentsCloseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+// order finds the agent and sends it a command. done is what is said of a success.
+func (c *agentFlags) order(ctx context.Context, a *command.Program, done string, send func(*app.Runtime, belay.SessionID, belay.SubagentID) (*app.Result, error)) (int, error) {
 	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		id, err := a.SessionID(ctx, r.Store, c.Session)
 		if err != nil {
@@ -77,11 +77,36 @@ func (c *agentsCloseCmd) Run(ctx context.Context, a *command.Program) (int, erro
 		if err != nil {
 			return 0, err
 		}
-		res, err := sessions.CloseAgent(ctx, r.Call("close_subagent"), &sessions.CloseSubagent{Session: id, Subagent: agent, Reason: c.Message})
+		res, err := send(r, id, agent)
 		if err != nil {
 			return 0, err
 		}
-		return a.Tell(ctx, r, res, "closed")
+		return a.Tell(ctx, r, res, done)
+	})
+}
+
+type agentsSendCmd struct {
+	agentFlags
+	Text      string `arg:"" help:"What to tell it."`
+	Interrupt bool   `help:"It ends what it does now."`
+}
+
+// Run implements command.Command.
+func (c *agentsSendCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return c.order(ctx, a, "sent", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
+		return sessions.SendInput(ctx, r.Call("send_subagent_input"), &sessions.SendSubagentInput{Session: id, Subagent: agent, Text: c.Text, Interrupt: c.Interrupt})
+	})
+}
+
+type agentsCloseCmd struct {
+	agentFlags
+	Message string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+// Run implements command.Command.
+func (c *agentsCloseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return c.order(ctx, a, "closed", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
+		return sessions.CloseAgent(ctx, r.Call("close_subagent"), &sessions.CloseSubagent{Session: id, Subagent: agent, Reason: c.Message})
 	})
 }
 

@@ -28,6 +28,7 @@ type Grant[T ~string] struct {
 	Most     belay.Amounts `json:"most,omitzero"`  // more isn't needed
 	Amount   belay.Amounts `json:"amount,omitzero"`
 	Recalled bool          `json:"recalled,omitempty"`
+	Waits    bool          `json:"waits,omitempty"` // the taker keeps it until others end
 	Priority int           `json:"priority,omitempty"`
 	User     string        `json:"user,omitempty"` // of a quota: on whose account
 }
@@ -68,5 +69,12 @@ func (b *Book[T]) Close(to T, closed []string, id string, amount belay.Amounts) 
 	*b = slices.DeleteFunc(*b, func(g Grant[T]) bool { return g.To == to && g.ID != id && slices.Contains(closed, g.ID) })
 	if have := b.Find(to, id); have != nil {
 		have.Amount = amount
+	}
+}
+
+// Wait notes whether a taker keeps a grant until others end.
+func (b *Book[T]) Wait(to T, id string, waits bool) {
+	if have := b.Find(to, id); have != nil {
+		have.Waits = waits
 	}
 }

@@ -139,5 +139,6 @@ func (l *Ledger) Apply(p event.LimitChanged) {
 	case event.LimitReturned:
 		l.Spent, l.Drawn = l.Spent.Add(p.Spent), l.Drawn.Add(p.Spent)
 		l.Grants.Close(p.Thread, p.Closed, p.GrantID, p.Kept)
+		l.Grants.Wait(p.Thread, p.GrantID, p.Waits)
 	}
 }

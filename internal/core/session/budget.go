@@ -30,7 +30,7 @@ func (s *State) takeBack(c belay.ReturnGrant) (facts []core.Fact) {
 		facts = append(facts, s.release(c)...)
 	}
 	if b := c.Budget; b != nil {
-		facts = append(facts, s.limitFact(event.LimitChanged{Op: event.LimitReturned, Thread: c.Thread, GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept}))
+		facts = append(facts, s.limitFact(event.LimitChanged{Op: event.LimitReturned, Thread: c.Thread, GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept, Waits: b.Waits}))
 	}
 	return facts
 }
@@ -114,14 +114,14 @@ func (s *State) give(rd *core.Ready, thread belay.ThreadID, b belay.BudgetGrant)
 
 // recall asks the threads but one for what they don't need now, once for each
 // grant. It reports whether something may come back: not from threads that wait
-// themselves.
+// themselves, for budget or for agents.
 func (s *State) recall(rd *core.Ready, but belay.ThreadID) (may bool) {
 	var asked []belay.ThreadID
 	for _, g := range s.Budget.Grants {
 		if g.To == but || !g.Given {
 			continue
 		}
-		may = may || !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant[belay.ThreadID]) bool { return o.To == g.To && !o.Given })
+		may = may || !g.Waits && !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant[belay.ThreadID]) bool { return o.To == g.To && !o.Given })
 		if g.Recalled || slices.Contains(asked, g.To) {
 			continue
 		}

@@ -13,6 +13,12 @@ import (
 // codeAgentLimit refuses a child that would be one too many, or too deep.
 const codeAgentLimit = "AGENT_LIMIT"
 
+// Codes that refuse input for a child.
+const (
+	codeAgentClosed = "AGENT_CLOSED"
+	codeAgentWaits  = "AGENT_WAITS"
+)
+
 // Child is a sub-agent of the session: a thread with a task of its own.
 type Child struct {
 	ID         belay.SubagentID `json:"id"`
@@ -29,6 +35,8 @@ type Child struct {
 	Waits      bool             `json:"waits,omitempty"`   // for a place
 	Closing    bool             `json:"closing,omitempty"` // it was told to end
 	Outcome    belay.Outcome    `json:"outcome,omitempty"` // empty: it is open
+	Rules      belay.Ref        `json:"rules,omitzero"`
+	Inputs     int              `json:"inputs,omitempty"` // texts that it was sent
 	belay.AttemptUse
 }
 
@@ -87,8 +95,9 @@ func (f Family) depth(t belay.ThreadID) int {
 	return 0
 }
 
-// refusal says why a thread can't have another child; empty: it can.
-func (f Family) refusal(l belay.AgentLimits, parent belay.ThreadID) (why, hint string) {
+// refusal says why a thread can't have another child, or one again that had ended;
+// empty: it can.
+func (f Family) refusal(l belay.AgentLimits, parent belay.ThreadID, again bool) (why, hint string) {
 	children := f.count(func(c *Child) bool { return c.Parent == parent && c.open() })
 	open := f.count((*Child).open)
 	switch {
@@ -96,7 +105,7 @@ func (f Family) refusal(l belay.AgentLimits, parent belay.ThreadID) (why, hint s
 		return fmt.Sprintf("agents-depth is %d, and this agent is at depth %d", l.Depth, f.depth(parent)), "do the work yourself"
 	case children >= l.Children:
 		return fmt.Sprintf("agents-children is %d, and so many of this agent's children are open", l.Children), "wait for one of them, or close one"
-	case len(f) >= l.Total:
+	case !again && len(f) >= l.Total:
 		return fmt.Sprintf("agents-total is %d, and the session has had so many", l.Total), "do the work yourself"
 	case open >= belay.MaxOpenAgents:
 		return fmt.Sprintf("%d agents of the session are open, and more can't be", open), "wait for one of them, or close one"
@@ -116,11 +125,12 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 	}
 	l := s.Settings.Agents.OrDefaults()
 	child := Child{ID: c.Subagent, Parent: c.Parent, Turn: c.Turn, Call: c.Call, Background: c.Background}
-	if why, hint := s.Family.refusal(l, c.Parent); why != "" {
+	if why, hint := s.Family.refusal(l, c.Parent, false); why != "" {
 		end := belay.AttemptEnd{Outcome: belay.Denied, Reason: why}
 		return []core.Fact{{IDs: child.ids(s.Session), Data: event.SubagentFailed{AttemptEnd: end, Code: codeAgentLimit}}},
 			[]core.Send{child.tell(belay.TellParent{End: &end, Code: codeAgentLimit, Hint: hint})}, nil
 	}
+	child.Rules = c.Rules
 	child.Thread = belay.ThreadID(belay.DeriveID(belay.PrefixThread, belay.StreamID(c.Subagent), 0, 0))
 	child.Task = belay.TaskID(belay.DeriveID(belay.PrefixTask, belay.StreamID(c.Subagent), 0, 0))
 	working := s.Family.working()
@@ -163,7 +173,7 @@ func (c *Child) tell(m belay.TellParent) core.Send {
 func (d *Decider) endChild(c belay.EndSubagent) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	child := s.Family.Find(c.Subagent)
-	if child == nil || !child.open() {
+	if child == nil || !child.open() || c.Inputs < child.Inputs { // it goes on with what it was sent
 		return nil, nil, nil
 	}
 	var end event.Payload = event.SubagentFailed{AttemptEnd: c.End}
@@ -171,6 +181,48 @@ func (d *Decider) endChild(c belay.EndSubagent) ([]core.Fact, []core.Send, error
 		end = event.SubagentCompleted{AttemptEnd: c.End}
 	}
 	return []core.Fact{{IDs: child.ids(s.Session), Data: end}}, []core.Send{child.tell(belay.TellParent{End: &c.End})}, nil
+}
+
+// sendInput gives a child a text. One that has ended goes on, if the limits allow it.
+func (d *Decider) sendInput(o belay.Order, c belay.SendSubagentInput) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	child := s.Family.Find(c.Subagent)
+	if child == nil {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "the session has no agent %s", c.Subagent).WithHint("belay agents ps lists them")
+	}
+	l := s.Settings.Agents.OrDefaults()
+	again := !child.open()
+	var code, why, hint string
+	switch {
+	case child.Closing:
+		code, why, hint = codeAgentClosed, "the agent was closed", "start another one"
+	case child.Waits:
+		code, why, hint = codeAgentWaits, "the agent waits for a place and hasn't begun", "send it when it runs"
+	case again:
+		if why, hint = s.Family.refusal(l, child.Parent, true); why != "" {
+			code = codeAgentLimit
+		}
+	}
+	if code != "" && c.Call != "" {
+		return nil, []core.Send{{To: c.Parent.Stream(), Command: belay.TellParent{Subagent: child.ID, Call: c.Call, Code: code, Hint: hint,
+			End: &belay.AttemptEnd{Outcome: belay.Denied, Reason: why}}}}, nil
+	}
+	if code != "" {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "%s: %s", code, why).WithHint("%s", hint)
+	}
+	waits := again && s.Family.working() >= l.Running
+	queue := belay.QueueSteer
+	if c.Interrupt {
+		queue = belay.QueueInterrupt
+	}
+	facts := []core.Fact{{IDs: child.ids(s.Session), Data: event.SubagentInput{By: o.Principal, Text: c.Text, Turn: c.Turn, Again: again, Waits: waits,
+		Agent: child.Agent, Nickname: child.Nickname, Depth: child.Depth}}}
+	sends := []core.Send{{To: child.Task.Stream(), Command: belay.ContinueTask{Input: child.Inputs + 1, Turn: c.Turn, Text: c.Text, Rules: child.Rules, Queue: queue,
+		Priority: child.Priority, Wait: waits, Budget: s.toldBudget(), Taint: c.Taint, Limits: c.Limits}}}
+	if c.Call != "" || again {
+		sends = append(sends, core.Send{To: child.Parent.Stream(), Command: belay.TellParent{Subagent: child.ID, Call: c.Call, Again: again}})
+	}
+	return facts, sends, nil
 }
 
 // closeChild makes a child end. What it started ends with its turn.
@@ -230,7 +282,14 @@ func (s *State) applyFamily(e event.Envelope) {
 		if c == nil {
 			s.joins()
 			s.Family = append(s.Family, Child{ID: e.IDs.Subagent, Parent: e.IDs.Thread, Turn: e.IDs.Turn, Call: e.IDs.Call, Thread: p.Thread, Task: p.Task,
-				Agent: p.Agent, Nickname: p.Nickname, Depth: p.Depth, Priority: p.Priority, Background: p.Background, Waits: p.Waits})
+				Agent: p.Agent, Nickname: p.Nickname, Depth: p.Depth, Priority: p.Priority, Background: p.Background, Waits: p.Waits, Rules: p.Rules})
+		}
+	case event.SubagentInput:
+		if c != nil {
+			c.Inputs++
+			if p.Again {
+				c.Outcome, c.Background, c.Waits = "", true, p.Waits
+			}
 		}
 	case event.SubagentStatus:
 		if c != nil && p.Status == event.SubagentRunning {
@@ -242,11 +301,11 @@ func (s *State) applyFamily(e event.Envelope) {
 		}
 	case event.SubagentCompleted:
 		if c != nil {
-			c.Outcome, c.AttemptUse = p.Outcome, p.AttemptUse
+			c.Outcome, c.AttemptUse = p.Outcome, c.Plus(p.AttemptUse)
 		}
 	case event.SubagentFailed:
 		if c != nil {
-			c.Outcome, c.AttemptUse = p.Outcome, p.AttemptUse
+			c.Outcome, c.AttemptUse = p.Outcome, c.Plus(p.AttemptUse)
 		}
 	}
 }

@@ -160,6 +160,53 @@ func TestAClosedChildEndsWithThoseBelow(t *testing.T) {
 	}
 }
 
+// Guarantee: F2.
+func TestAChildThatEndedGoesOnWithinTheLimits(t *testing.T) {
+	b := family(t, belay.AgentLimits{Children: 1, Running: 1, Total: 2})
+	one, _ := b.spawn("one", "thr_1", false, 0)
+	send := belay.SendSubagentInput{Subagent: "one", Turn: "turn_x", Text: belay.Content{Text: "more"}, Parent: "thr_1", Call: "call_x"}
+	_, sends := b.do(send)
+	if c := sends[0].Command.(belay.ContinueTask); len(sends) != 2 || sends[0].To != one.Task.Stream() || c.Queue != belay.QueueSteer || c.Input != 1 || c.Rules != rules {
+		t.Errorf("to one that works: %+v", sends)
+	}
+	// An end from before the text is none.
+	if facts, _ := b.do(belay.EndSubagent{Subagent: "one", End: belay.AttemptEnd{Outcome: belay.Completed}}); facts != nil {
+		t.Errorf("it ended before it was told: %+v", facts)
+	}
+	use := belay.AttemptUse{Steps: 2, Calls: 1}
+	b.do(belay.EndSubagent{Subagent: "one", Inputs: 1, End: belay.AttemptEnd{Outcome: belay.Completed, AttemptUse: use}})
+	b.spawn("two", "thr_1", true, 0)
+	_, sends = b.do(send)
+	if m := sends[0].Command.(belay.TellParent); len(sends) != 1 || m.Code != "AGENT_LIMIT" || m.Call != "call_x" || b.d.s.Family[0].open() {
+		t.Errorf("no place among the children: %+v", sends)
+	}
+	send.Call, send.Parent = "", ""
+	if _, _, err := b.try(send); belay.CodeOf(err) != belay.CodeBadState || !strings.Contains(err.Error(), "AGENT_LIMIT") {
+		t.Errorf("of a person: %v", err)
+	}
+	b.endOf("two")
+	send.Interrupt = true
+	_, sends = b.do(send)
+	if c := sends[0].Command.(belay.ContinueTask); len(sends) != 2 || c.Input != 2 || c.Wait || c.Queue != belay.QueueInterrupt || sends[1].Command != (belay.TellParent{Subagent: "one", Again: true}) {
+		t.Errorf("it goes on: %+v", sends)
+	}
+	b.do(belay.EndSubagent{Subagent: "one", Inputs: 2, End: belay.AttemptEnd{Outcome: belay.Completed, AttemptUse: use}})
+	if c := b.d.s.Family[0]; c.open() || c.AttemptUse != use.Plus(use) {
+		t.Errorf("it used %+v in all", c.AttemptUse)
+	}
+	b.do(belay.CloseSubagent{Subagent: "one"})
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "none", Turn: "t"}); belay.CodeOf(err) != belay.CodeNotFound {
+		t.Errorf("none: %v", err)
+	}
+	b.d.s.Settings.Agents.Children = 2
+	b.d.s.Settings.Agents.Total = 3
+	b.spawn("three", "thr_1", true, 0)
+	b.do(belay.CloseSubagent{Subagent: "three"})
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "three", Turn: "t"}); err == nil || !strings.Contains(err.Error(), "AGENT_CLOSED") {
+		t.Errorf("one that was closed: %v", err)
+	}
+}
+
 // In whatever order children come and end, no limit is exceeded, no place stays free
 // while a child waits, and each ends once.
 // Guarantee: F2, F3.

@@ -16,7 +16,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/4"
+const Version = "session/5"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -85,6 +85,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.spawn(o, c)
 	case belay.EndSubagent:
 		return d.endChild(c)
+	case belay.SendSubagentInput:
+		return d.sendInput(o, c)
 	case belay.CloseSubagent:
 		return d.closeChild(o, c)
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "task/2"
+const Version = "task/3"
 
 // maxAttempts bounds the attempts remembered in the state; all are in the log.
 const maxAttempts = 32
@@ -35,7 +35,8 @@ type State struct {
 
 	Subagent belay.SubagentID  `json:"subagent,omitempty"` // that does it
 	Parent   belay.TaskID      `json:"parent,omitempty"`
-	Planned  *event.TaskQueued `json:"planned,omitempty"` // the first attempt, which waits to be started
+	Planned  *event.TaskQueued `json:"planned,omitempty"` // an attempt that waits to be started
+	Inputs   int               `json:"inputs,omitempty"`  // texts that were sent to the sub-agent
 }
 
 // Attempt is one run.
@@ -65,6 +66,8 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.retry(c)
 	case belay.StartTask:
 		return d.start(c)
+	case belay.ContinueTask:
+		return d.goOn(c)
 	case belay.CancelTask:
 		return d.cancel(o, c)
 	case belay.EndAttempt:
@@ -88,8 +91,7 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
-// start begins the first attempt of a task that waited. One that was cancelled
-// meanwhile doesn't begin.
+// start begins an attempt that waited. One that was cancelled meanwhile doesn't begin.
 func (d *Decider) start(c belay.StartTask) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	p := s.Planned
@@ -97,7 +99,37 @@ func (d *Decider) start(c belay.StartTask) ([]core.Fact, []core.Send, error) {
 		return nil, nil, nil
 	}
 	facts := []core.Fact{{IDs: s.ids(), Data: event.TaskStarted{}}}
-	attempt, send := s.attempt(s.ids(), len(facts), 1, s.Thread, belay.SubmitTurn{Turn: p.Turn, Text: s.Objective, Rules: *p.Rules, Priority: p.Priority, Budget: c.Budget})
+	turn := belay.SubmitTurn{Turn: p.Turn, Text: s.Objective, Rules: *p.Rules, Priority: p.Priority, Budget: c.Budget, Taint: p.Taint}
+	if p.Text != nil {
+		turn.Text = *p.Text
+	}
+	if p.Limits != nil {
+		turn.Limits = *p.Limits
+	}
+	attempt, send := s.attempt(s.ids(), len(facts), s.Count+1, s.Thread, turn)
+	return append(facts, attempt), []core.Send{send}, nil
+}
+
+// goOn begins an attempt with another text for the sub-agent. One that runs goes on
+// beside it: both are one turn, if the text comes in time. The task ends with the last.
+func (d *Decider) goOn(c belay.ContinueTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if c.Input <= s.Inputs {
+		return nil, nil, nil
+	}
+	var facts []core.Fact
+	if s.running() == nil {
+		facts = append(facts, core.Fact{IDs: s.ids(), Data: event.TaskRetrying{Reason: "it was told more"}})
+	}
+	if c.Wait {
+		queued := event.TaskQueued{Reason: "capacity", Turn: c.Turn, Rules: &c.Rules, Priority: c.Priority, Input: c.Input, Text: &c.Text, Taint: c.Taint, Limits: &c.Limits}
+		return append(facts, core.Fact{IDs: s.ids(), Data: queued}), nil, nil
+	}
+	attempt, send := s.attempt(s.ids(), len(facts), s.Count+1, s.Thread, belay.SubmitTurn{Turn: c.Turn, Text: c.Text, Rules: c.Rules, Queue: c.Queue, Priority: c.Priority,
+		Budget: c.Budget, Taint: c.Taint, Limits: c.Limits})
+	started := attempt.Data.(event.TaskAttemptStarted)
+	started.Input = c.Input
+	attempt.Data = started
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
@@ -144,14 +176,19 @@ func (d *Decider) cancel(o belay.Order, c belay.CancelTask) ([]core.Fact, []core
 	if s.Cancel {
 		return nil, nil, nil
 	}
-	return []core.Fact{{IDs: s.ids(), Data: event.TaskCancelRequested{By: o.Principal, Reason: c.Reason}}},
-		[]core.Send{{To: s.Thread.Stream(), Command: belay.InterruptTurn{Turn: s.running().Turn, Reason: c.Reason}}}, nil
+	var sends []core.Send
+	for _, a := range s.Attempts {
+		if a.Outcome == "" {
+			sends = append(sends, core.Send{To: s.Thread.Stream(), Command: belay.InterruptTurn{Turn: a.Turn, Reason: c.Reason}})
+		}
+	}
+	return []core.Fact{{IDs: s.ids(), Data: event.TaskCancelRequested{By: o.Principal, Reason: c.Reason}}}, sends, nil
 }
 
 func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, error) {
 	s := &d.s
-	a := s.running()
-	if a == nil || a.Run != c.Run {
+	i := slices.IndexFunc(s.Attempts, func(a Attempt) bool { return a.Run == c.Run && a.Outcome == "" })
+	if i < 0 {
 		return nil, nil, nil // reported before
 	}
 	ids := s.ids()
@@ -163,6 +200,9 @@ func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, erro
 	} else {
 		facts = append(facts, core.Fact{IDs: run, Data: event.TaskAttemptFailed{Outcome: c.Outcome, Reason: c.Reason}})
 	}
+	if slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Run != c.Run && a.Outcome == "" }) {
+		return facts, nil, nil // it was told more, and goes on with that
+	}
 	return append(facts, core.Fact{IDs: ids, Data: ended(c.AttemptEnd)}), s.report(c.AttemptEnd), nil
 }
 
@@ -171,7 +211,7 @@ func (s *State) report(end belay.AttemptEnd) []core.Send {
 	if s.Subagent == "" {
 		return nil
 	}
-	return []core.Send{{To: s.Session.Stream(), Command: belay.EndSubagent{Subagent: s.Subagent, End: end}}}
+	return []core.Send{{To: s.Session.Stream(), Command: belay.EndSubagent{Subagent: s.Subagent, End: end, Inputs: s.Inputs}}}
 }
 
 // ended is the fact that a turn's outcome makes of the task.
@@ -201,7 +241,7 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.Session, s.Task, s.Thread, s.Objective, s.Status = e.IDs.Session, e.IDs.Task, p.Thread, p.Objective, "accepted"
 		s.Subagent, s.Parent = e.IDs.Subagent, e.IDs.ParentTask
 	case event.TaskQueued:
-		s.Status, s.Planned = "queued", &p
+		s.Status, s.Planned, s.Inputs = "queued", &p, max(s.Inputs, p.Input)
 	case event.TaskStarted:
 		s.Status, s.Planned = "running", nil
 	case event.TaskRetrying:
@@ -209,16 +249,16 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.TaskCancelRequested:
 		s.Status, s.Cancel = "cancelling", true
 	case event.TaskAttemptStarted:
-		s.Status = "running"
-		s.Count = p.Number
+		s.Status, s.Cancel = "running", false
+		s.Count, s.Inputs = p.Number, max(s.Inputs, p.Input)
 		s.Attempts = append(s.Attempts, Attempt{Run: e.IDs.Run, Turn: p.Turn})
 		if n := len(s.Attempts); n > maxAttempts {
 			s.Attempts = s.Attempts[n-maxAttempts:]
 		}
 	case event.TaskAttemptCompleted:
-		s.close(belay.Completed)
+		s.close(e.IDs.Run, belay.Completed)
 	case event.TaskAttemptFailed:
-		s.close(p.Outcome)
+		s.close(e.IDs.Run, p.Outcome)
 	case event.TaskCompleted:
 		s.Status = "completed"
 	case event.TaskFailed:
@@ -234,16 +274,20 @@ func (d *Decider) Apply(e event.Envelope) {
 	}
 }
 
-func (s *State) close(o belay.Outcome) {
-	if a := s.running(); a != nil {
-		a.Outcome = o
+func (s *State) close(run belay.RunID, o belay.Outcome) {
+	for i := range s.Attempts {
+		if s.Attempts[i].Run == run {
+			s.Attempts[i].Outcome = o
+		}
 	}
 }
 
-// running is the attempt that hasn't ended.
+// running is the newest attempt that hasn't ended.
 func (s *State) running() *Attempt {
-	if n := len(s.Attempts); n > 0 && s.Attempts[n-1].Outcome == "" {
-		return &s.Attempts[n-1]
+	for i := range slices.Backward(s.Attempts) {
+		if s.Attempts[i].Outcome == "" {
+			return &s.Attempts[i]
+		}
 	}
 	return nil
 }

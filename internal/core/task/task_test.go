@@ -87,6 +87,42 @@ func TestATaskSendsItsTurnOnce(t *testing.T) {
 	}
 }
 
+// A text for the sub-agent is an attempt beside the one that runs: the task ends with
+// the last of them, and says of how many texts it knows.
+func TestASubagentIsToldMore(t *testing.T) {
+	b := newBench(t)
+	b.do(belay.CreateTask{Objective: belay.Content{Text: "fix it"}, Thread: "thr_1", Turn: "turn_1", Rules: rules, Subagent: "sub_1"})
+	first := b.run()
+	_, sends := b.do(belay.ContinueTask{Input: 1, Turn: "turn_2", Text: belay.Content{Text: "more"}, Rules: rules, Queue: belay.QueueSteer, Taint: []string{"web:x"}, Limits: belay.Limits{Steps: 3}})
+	if c := sends[0].Command.(belay.SubmitTurn); c.Run == first || c.Run != b.run() || c.Text.Text != "more" || c.Queue != belay.QueueSteer || len(c.Taint) != 1 || c.Limits.Steps != 3 {
+		t.Errorf("sent %+v", c)
+	}
+	if types, sends := b.do(belay.ContinueTask{Input: 1, Turn: "turn_2"}); types != nil || sends != nil {
+		t.Errorf("told again: %v %v", types, sends)
+	}
+	end := belay.AttemptEnd{Outcome: belay.Completed}
+	if types, sends := b.do(belay.EndAttempt{Run: first, Turn: "turn_1", AttemptEnd: end}); len(types) != 1 || types[0] != "task.attempt.completed" || sends != nil {
+		t.Errorf("the first ends: %v %v", types, sends)
+	}
+	_, sends = b.do(belay.EndAttempt{Run: b.run(), Turn: "turn_2", AttemptEnd: end})
+	if c := sends[0].Command.(belay.EndSubagent); c.Inputs != 1 || b.d.s.Status != "completed" {
+		t.Errorf("the last ends: %+v, %s", c, b.d.s.Status)
+	}
+	// It goes on when there is a place.
+	types, sends := b.do(belay.ContinueTask{Input: 2, Turn: "turn_3", Text: belay.Content{Text: "again"}, Rules: rules, Wait: true, Limits: belay.Limits{Steps: 2}})
+	if fmt.Sprint(types) != "[task.retrying task.queued]" || sends != nil {
+		t.Errorf("it waits: %v %v", types, sends)
+	}
+	_, sends = b.do(belay.StartTask{})
+	if c := sends[0].Command.(belay.SubmitTurn); c.Text.Text != "again" || c.Turn != "turn_3" || c.Limits.Steps != 2 || b.d.s.Count != 3 {
+		t.Errorf("it starts: %+v", c)
+	}
+	_, sends = b.do(belay.CancelTask{})
+	if len(sends) != 1 || sends[0].Command != (belay.InterruptTurn{Turn: "turn_3"}) {
+		t.Errorf("cancelled: %v", sends)
+	}
+}
+
 // Every outcome of a turn is an end of its task.
 func TestTheEndOfAnAttemptEndsTheTask(t *testing.T) {
 	for o, want := range map[belay.Outcome][]string{

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -124,18 +125,24 @@ func (d spending) returnBudget() {
 	if b.Back = rest; !idle {
 		has := p.has().Max(belay.Amounts{})
 		b.ID, b.Back = p.Grants[len(p.Grants)-1].ID, has.Sub(has.Min(d.finalRoom()))
-		if b.Back == (belay.Amounts{}) {
+		b.Waits = d.Turn.waitsForAgents()
+		if b.Back == (belay.Amounts{}) && (!b.Waits || p.Grants[len(p.Grants)-1].Waits) {
 			return
 		}
 		b.Kept = rest.Sub(b.Back)
 	}
-	d.record(d.threadFact(event.LimitChanged{Op: event.LimitReturned, Scope: "thread", GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept}))
+	d.record(d.threadFact(event.LimitChanged{Op: event.LimitReturned, Scope: "thread", GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept, Waits: b.Waits}))
 	d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Budget: &b}})
 }
 
 // underway reports whether a step's request is out, or its calls aren't over.
 func (t *Turn) underway() bool {
 	return t != nil && t.Step != nil && (t.Step.Phase == stepRequested || t.Step.Phase == stepAnswered && !t.Step.settled())
+}
+
+// waitsForAgents reports whether nothing of the turn goes on before agents end.
+func (t *Turn) waitsForAgents() bool {
+	return t.underway() && t.Step.Phase == stepAnswered && !slices.ContainsFunc(t.Step.Calls, func(c *Call) bool { return c.Phase != CallOver && c.Phase != CallWaits })
 }
 
 // applyLimit folds a step of the budget.
@@ -162,6 +169,7 @@ func (s *State) applyLimit(p event.LimitChanged) {
 	case event.LimitReturned:
 		u.Spent = belay.Amounts{}
 		u.Grants.Close("", p.Closed, p.GrantID, p.Kept)
+		u.Grants.Wait("", p.GrantID, p.Waits)
 	}
 }
 

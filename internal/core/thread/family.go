@@ -41,6 +41,7 @@ const maxEnds = 16
 const (
 	handledSpawn = "spawn"
 	handledWait  = "wait"
+	handledInput = "input"
 	handledClose = "close"
 	handledList  = "list"
 )
@@ -94,6 +95,8 @@ func (s *State) applyChild(e event.Envelope, p event.SubagentStatus) {
 	case c == nil:
 	case p.Status == event.SubagentRequested:
 		c.Objective, c.Rules = nil, nil
+	case p.Status == event.SubagentRunning: // again
+		c.Ended, c.News, c.End, c.Background = false, false, nil, true
 	case p.Status == event.SubagentEnded:
 		c.Objective, c.Rules = nil, nil
 		c.Ended, c.News, c.End = true, c.Background, p.End
@@ -169,17 +172,29 @@ func (t *Turn) left(active time.Duration) belay.Limits {
 // hearOf takes what the session says of a child.
 func (h *handler) hearOf(m belay.TellParent) {
 	k := h.child(m.Subagent)
-	if k == nil || k.Ended {
+	if k == nil {
 		return
 	}
 	call := h.Turn.call(m.Call)
 	if call != nil && call.Phase != CallWaits {
 		call = nil
 	}
+	input := m.Call != k.Call // what was sent to it is answered
+	switch {
+	case m.Again && k.Ended:
+		h.record(core.Fact{IDs: h.childIDs(k), Data: event.SubagentStatus{Status: event.SubagentRunning, Reason: "it was told more"}})
+	case input && m.Code != "" && call != nil:
+		h.record(h.failed(call, event.Problem{Class: "conflict", Code: m.Code, Message: "nothing was sent: " + m.End.Reason, Hint: m.Hint}))
+	case k.Ended && !input:
+		return
+	}
 	if m.End == nil {
-		if call != nil && k.Background {
+		if call != nil && (k.Background || input) {
 			h.answer(call, childResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "running"})
 		}
+		return
+	}
+	if input {
 		return
 	}
 	h.record(core.Fact{IDs: h.childIDs(k), Data: event.SubagentStatus{Status: event.SubagentEnded, End: m.End}})
@@ -335,6 +350,38 @@ func (d *decision) closeAgent(c *Call, args []byte) {
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.CloseSubagent{Subagent: k.ID, Reason: "its parent closed it"}})
 	}
 	d.answer(c, r)
+}
+
+// maxSent bounds what an agent is told at once, in bytes.
+const maxSent = 8 << 10
+
+// sendInput sends a child a text. The call ends when the session has taken it.
+func (d *decision) sendInput(c *Call, args []byte) {
+	if c.Phase == CallWaits {
+		return
+	}
+	var in struct {
+		Agent     string `json:"agent"`
+		Text      string `json:"text"`
+		Interrupt bool   `json:"interrupt"`
+	}
+	_ = json.Unmarshal(args, &in) // it was held against the tool's schema
+	children, problem := d.meant([]string{in.Agent})
+	switch {
+	case problem != nil:
+	case strings.TrimSpace(in.Text) == "":
+		problem = &event.Problem{Class: "bad_arguments", Code: "BAD_ARGUMENTS", Message: "text is empty"}
+	case event.TextLen(in.Text) > maxSent:
+		problem = &event.Problem{Class: "bad_arguments", Code: string(belay.CodeTooLarge), Message: fmt.Sprintf("text has %d bytes; at most %d are taken", len(in.Text), maxSent), Hint: "write it to a file and name the file"}
+	}
+	if problem != nil {
+		d.record(d.failed(c, *problem))
+		return
+	}
+	d.startsHandled(c)
+	d.send(core.Send{To: d.Session.Stream(), Command: belay.SendSubagentInput{Subagent: children[0].ID, Parent: d.Thread, Call: c.ID,
+		Turn: belay.TurnID(belay.DeriveID(belay.PrefixTurn, belay.StreamID(c.ID), 0, 0)), Text: belay.Content{Text: in.Text}, Interrupt: in.Interrupt,
+		Taint: TaintNames(d.Taint, maxTaints), Limits: d.Turn.left(d.active())}})
 }
 
 func (d *decision) listAgents(c *Call) {

@@ -22,6 +22,8 @@ func (d *decision) answerInternally(spec belay.ToolSpec, c *Call, args []byte) {
 		d.spawn(c)
 	case spec.Handled == handledWait:
 		d.waitFor(c, args)
+	case spec.Handled == handledInput:
+		d.sendInput(c, args)
 	case spec.Handled == handledClose:
 		d.closeAgent(c, args)
 	case spec.Handled == handledList:

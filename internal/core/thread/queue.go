@@ -31,6 +31,8 @@ type Queued struct {
 	Needs    []string `json:"needs,omitempty"`    // what its attachments need of a model
 
 	Tokens int64 `json:"tokens,omitempty"` // of its text and attachments
+
+	Limits *belay.Limits `json:"limits,omitempty"` // besides those of its rules
 }
 
 // dropped is the note to the model, before the next turn, about turns that
@@ -77,6 +79,12 @@ func (h *handler) submit(c belay.SubmitTurn) error {
 		return h.refused(c, "a turn of the thread hasn't ended")
 	}
 	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place, Priority: c.Priority, Budget: c.Budget}
+	if c.Limits != (belay.Limits{}) {
+		submitted.Limits = &c.Limits
+	}
+	if more := h.unknown(c.Taint); len(more) > 0 {
+		h.record(h.threadFact(event.ContextResolved{Taint: more}))
+	}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
 	}
@@ -256,7 +264,7 @@ func (q *queueState) moved() {
 
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens, Limits: p.Limits}
 	if urgent(p.Queue) {
 		q.Place = 0
 	}

@@ -24,8 +24,12 @@ func startTurn(d *decision) bool {
 	q := d.Queue[0]
 	ids := d.idsOf(q)
 	d.tell()
+	limits := d.rules.Settings.Limits
+	if q.Limits != nil {
+		limits = limits.Within(*q.Limits)
+	}
 	d.record(core.Fact{IDs: ids, Data: event.TurnStarted{
-		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: d.rules.Settings.Limits,
+		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: limits,
 	}})
 	ids.Task, ids.Run = "", ""
 	names := make([]string, len(d.rules.Tools))

@@ -175,6 +175,12 @@ func saysFamily(p event.Payload) (string, bool) {
 			return p.Status + ": " + ended(*p.End), true
 		}
 		return join(", ", p.Status, p.Agent+when(p.Nickname, " %s"), p.Reason), true
+	case event.SubagentInput:
+		again := ""
+		if p.Again {
+			again = "it goes on"
+		}
+		return join(", ", when(p.By, "by %s"), quote(p.Text.Text), again), true
 	case event.SubagentCompleted:
 		return ended(p.AttemptEnd), true
 	case event.SubagentFailed:
