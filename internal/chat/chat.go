@@ -19,6 +19,8 @@ type Options struct {
 	Runtime   Runtime
 	Terminal  *screen.Terminal
 	Desk      Desk
+	Bell      bool                     // it rings when it waits or ends and its window has no focus
+	Notifies  bool                     // it shows a notification then
 	Look      block.Options            // how blocks are rendered; its Width and Now are set here
 	Workspace string                   // of a new session
 	Session   belay.SessionID          // that is continued; empty: a new one

@@ -350,6 +350,11 @@ func (c *Chat) copies() {
 // is when that happened: what was there before the conversation began isn't told.
 func (c *Chat) tell(at time.Time, what string) {
 	if c.away && !at.Before(c.began) {
-		c.Terminal.Send(screen.Bell + screen.Notification("belay: "+block.Short(c.conv.title, 60)+" "+what))
+		if c.Bell {
+			c.Terminal.Send(screen.Bell)
+		}
+		if c.Notifies {
+			c.Terminal.Send(screen.Notification("belay: " + block.Short(c.conv.title, 60) + " " + what))
+		}
 	}
 }

@@ -233,3 +233,31 @@ func TestAMessageTakesImagesAndFilesAlong(t *testing.T) {
 	p.see(`^error: image 1 \(my shot.png\): scripted:`)
 	p.see(`^› \[image 1\]$`)
 }
+
+// TestAConversationNotifiesAsItIsSet: whose window has no focus hears that a question
+// waits and that the turn has ended, by a bell and a notification, a bell alone, or not.
+func TestAConversationNotifiesAsItIsSet(t *testing.T) {
+	for how, want := range map[string]struct{ bells, notes int }{"auto": {2, 2}, "bell": {2, 0}, "off": {0, 0}} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			file := filepath.Join(dir, ".config", "belay", "belay.yaml")
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o700), os.WriteFile(file, []byte("notify: "+how+"\n"), 0o600)); err != nil {
+				t.Fatal(err)
+			}
+			cmd := talking(t, dir, "steps:\n  - calls:\n      - {tool: write, args: {path: a.txt, content: x}}\n  - {text: Written.}\n")
+			cmd.Env = append(cmd.Env, "TERM=xterm", "NO_COLOR=1")
+			x := onScreen(t, cmd)
+			x.see(`\? help`)
+			x.press("write it\x1b[O\r")
+			x.see(`y once`)
+			noticed()
+			x.press("y")
+			out := x.see(`completed in `)
+			notes := strings.Count(out, "\x1b]9;belay: write it waits for you\a") + strings.Count(out, "\x1b]9;belay: write it has ended\a")
+			if bells := strings.Count(out, "\a") - notes; bells != want.bells || notes != want.notes {
+				t.Errorf("%d bells and %d notifications, want %v:\n%q", bells, notes, want, out)
+			}
+		})
+	}
+}

@@ -135,7 +135,7 @@ func TestAFileNobodyTrustsNarrows(t *testing.T) {
 		"instructions": {"none", "auto"}, "effort": {"low", "medium"}, "ask-timeout": {"24h", "25h"}, "queue": {"reject", "enqueue"},
 		"max-cost": {"2usd", "0"}, "max-tokens": {"9ktok", "+9ktok"}, "budget": {"2usd,9calls", "+2usd"}, "queue-cap": {"100", "101"}, "queue-drop": {"new", "old"},
 		"provider": {"", "ollama"}, "model": {"", "m"}, "base-url": {"", "http://127.0.0.1:1/v1"}, "fallback": {"", "none"}, "compact": {"", "prune"}, "compact-at": {"", "50"}, "compact-model": {"", "none"}, "snapshot": {"", "none"}, "queue-quiet": {"", "1s"}, "relevance": {"", "0.5"}, "tool-budget": {"", "16"}, "allow": {"", "[read]"},
-		"cache-mb": {"", "1"}, "web-reach": {"", "public"}, "web-robots": {"", "obey"}, "web-search": {"", "off"}, "web-search-key": {"", "env:X"}, "web-search-url": {"", "https://s.example"},
+		"cache-mb": {"", "1"}, "notify": {"", "bell"}, "web-reach": {"", "public"}, "web-robots": {"", "obey"}, "web-search": {"", "off"}, "web-search-key": {"", "env:X"}, "web-search-url": {"", "https://s.example"},
 	}
 	for _, s := range settings {
 		if s.Once {

@@ -24,6 +24,7 @@ type Settings struct {
 	Quotas   []belay.Quota // that work under the settings spends from
 	Web      Web           // of the web tools; it belongs to the place, not to the session
 	CacheMB  int           // of the process; 0: belay.DefaultCacheMB
+	Notify   string        // how a conversation tells that it waits; empty: NotifyAuto
 	baseFrom string        // the variable that names the address; empty: none does
 }
 

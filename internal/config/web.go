@@ -54,6 +54,22 @@ func (w *Workspace) CacheMB() (int, error) {
 	return cmp.Or(p.out.CacheMB, belay.DefaultCacheMB), nil
 }
 
+// How a conversation whose window has no focus tells that it waits or has ended.
+const (
+	NotifyAuto = "auto" // a bell and a notification
+	NotifyBell = "bell"
+	NotifyOff  = "off"
+)
+
+// Notify is how a conversation tells that it waits or has ended.
+func (w *Workspace) Notify() (string, error) {
+	p, err := w.own()
+	if err != nil {
+		return "", err
+	}
+	return cmp.Or(p.out.Notify, NotifyAuto), nil
+}
+
 // Web is what the files of the person and the machine say of the web tools.
 func (w *Workspace) Web() (Web, error) {
 	p, err := w.own()

@@ -13,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/screen"
 )
 
@@ -54,6 +55,9 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	}
 	if err != nil {
 		return 0, err
+	}
+	if err := notifies(ctx, a, &o); err != nil {
+		return 0, errors.Join(err, o.Runtime.Close())
 	}
 	defer o.Runtime.Close() //nolint:errcheck // everything that was accepted is durable
 	o.Pick = c.Resume != nil && *c.Resume == ""
@@ -110,5 +114,13 @@ func (c *ChatCmd) there(a *command.Program, o *chat.Options) (err error) {
 		o.Settings["completion"] = belay.CompletionConversational
 	}
 	o.Runtime, err = a.RemoteChat(c.Server)
+	return err
+}
+
+// notifies says how the conversation tells that it waits or has ended, as the person's
+// own file has it.
+func notifies(ctx context.Context, a *command.Program, o *chat.Options) error {
+	how, err := config.Resolve(ctx, a.Input(o.Workspace)).Notify()
+	o.Bell, o.Notifies = how != config.NotifyOff, how == config.NotifyAuto
 	return err
 }
