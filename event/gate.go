@@ -1,6 +1,7 @@
 package event
 
 import (
+	"encoding/json"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -86,7 +87,7 @@ type PermissionResolved struct {
 // without an answer.
 type ActionRequired struct {
 	fact
-	Kind      string        `json:"kind"` // permission, question, continue, budget
+	Kind      string        `json:"kind"` // permission, question, form, continue, budget
 	Prompt    belay.Content `json:"prompt"`
 	Decisions []string      `json:"decisions"` // allow, deny, answer
 	Default   string        `json:"default"`
@@ -100,6 +101,15 @@ type ActionRequired struct {
 	Stopped  *Stopped        `json:"stopped,omitempty"`  // what a boundary stopped; allow runs the call again in this wider one
 	Again    *Again          `json:"again,omitempty"`    // why it is asked again
 	Budget   *BudgetAsked    `json:"budget,omitempty"`   // of kind budget: what there isn't enough of
+	Form     *FormAsked      `json:"form,omitempty"`     // of kind form: what an MCP server wants to know
+}
+
+// FormAsked is what an MCP server asks a person for: data by a schema, or to open an
+// address.
+type FormAsked struct {
+	Server string          `json:"server"`
+	Schema json.RawMessage `json:"schema,omitempty"`
+	URL    string          `json:"url,omitempty"` // nothing opens it but the person
 }
 
 // BudgetAsked is what a person is asked for when a budget is too small for a turn to
@@ -123,7 +133,7 @@ type Stopped struct {
 type ActionResolved struct {
 	fact
 	Decision string        `json:"decision"` // allow, deny, answer, cancelled
-	By       string        `json:"by"`       // a principal, deadline, turn
+	By       string        `json:"by"`       // a principal, deadline, turn, server
 	Scope    string        `json:"scope,omitempty"`
 	Message  belay.Content `json:"message,omitzero"`
 	Taint    []string      `json:"taint,omitempty"` // what the decision clears

@@ -31,6 +31,7 @@ type ToolStarted struct {
 	Taint    []string     `json:"taint,omitempty"`   // untrusted origin of its result, as kind:origin
 	Waits    bool         `json:"waits,omitempty"`   // the turn answers it when what it waits for has come
 	Recover  bool         `json:"recover,omitempty"` // the attempt only checks what the one before did
+	Answer   string       `json:"answer,omitempty"`  // it goes on with a person's answer: accept, decline; or with none: cancel
 }
 
 // ToolResult is the successful end of a call.
@@ -75,6 +76,15 @@ type ToolFailed struct {
 	Final   bool          `json:"final,omitempty"` // no further attempt follows
 	RetryAt time.Time     `json:"retryAt,omitzero"`
 	Millis  int64         `json:"ms,omitempty"`
+	Input   *InputAsked   `json:"input,omitempty"` // the call goes on when a person has answered this
+}
+
+// InputAsked is what a call has to know before it can go on.
+type InputAsked struct {
+	FormAsked
+	Prompt belay.Content `json:"prompt"`          // the question as a person reads it, whole
+	State  *belay.Ref    `json:"state,omitempty"` // what another attempt goes on with, in any process
+	Held   bool          `json:"held,omitempty"`  // the server waits for the answer, which is lost with the process
 }
 
 // ToolArgs records that a call runs with changed arguments.

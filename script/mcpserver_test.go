@@ -78,6 +78,20 @@ func goodServer(how string) *sdk.Server {
 				return text("collection %d has %s", i, in.Text)
 			})
 	}
+	sdk.AddTool(s, &sdk.Tool{Name: "ask", Description: "Ask a person for a name."},
+		func(_ context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+			if a, ok := r.Params.InputResponses["who"].(*sdk.ElicitResult); ok {
+				return text("%s: %v, state %s", a.Action, a.Content, r.Params.RequestState)
+			}
+			return &sdk.CallToolResult{RequestState: fmt.Sprint("process ", os.Getpid()), InputRequests: sdk.InputRequestMap{"who": &sdk.ElicitParams{Mode: "form", Message: "Who are you?", RequestedSchema: json.RawMessage(whoForm)}}}, nil, nil
+		})
+	sdk.AddTool(s, &sdk.Tool{Name: "open", Description: "Have a person open an address."},
+		func(_ context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+			if a, ok := r.Params.InputResponses["see"].(*sdk.ElicitResult); ok {
+				return text("opened: %s", a.Action)
+			}
+			return &sdk.CallToolResult{RequestState: "open", InputRequests: sdk.InputRequestMap{"see": &sdk.ElicitParams{Mode: "url", Message: "Look at this.", URL: "https://example.com/a?b=c&d=" + strings.Repeat("e", 3000), ElicitationID: "1"}}}, nil, nil
+		})
 	calls := 0
 	sdk.AddTool(s, &sdk.Tool{Name: "count.calls", Description: "Count the calls of this process."},
 		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
@@ -208,6 +222,8 @@ func greets(tools string, call func(id json.RawMessage) []string) func(json.RawM
 	}
 }
 
+const whoForm = `{"type":"object","properties":{"name":{"type":"string","title":"Name","description":"as on the door"},"age":{"type":"integer","default":30}},"required":["name"]}`
+
 const oneTool = `[{"name":"do","description":"Do it.","inputSchema":{"type":"object"}}]`
 
 const done = `{"content":[{"type":"text","text":"done"}]}`
@@ -248,6 +264,38 @@ var misbehaving = map[string]func(){
 		raw(greets(oneTool, func(id json.RawMessage) []string {
 			return []string{reply(id, `{"content":[{"type":"hologram","data":"x"}]}`)}
 		}))
+	},
+	"asks": func() { // in the way of older protocols: while it works
+		var call json.RawMessage
+		in := bufio.NewReader(os.Stdin)
+		for {
+			line, err := in.ReadBytes('\n')
+			if err != nil {
+				return
+			}
+			var m struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+				Result json.RawMessage `json:"result"`
+			}
+			if json.Unmarshal(line, &m) != nil || m.ID == nil {
+				continue
+			}
+			answer := greets(oneTool, func(id json.RawMessage) []string {
+				call = id
+				return []string{`{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":` + whoForm + `}}`}
+			})
+			if m.Method != "" {
+				for _, l := range answer(m.ID, m.Method) {
+					fmt.Println(l)
+				}
+				continue
+			}
+			said, err := json.Marshal("answered: " + string(m.Result))
+			if err == nil {
+				fmt.Println(reply(call, `{"content":[{"type":"text","text":`+string(said)+`}]}`))
+			}
+		}
 	},
 	"silentcall": func() { raw(greets(oneTool, func(json.RawMessage) []string { return nil })) },
 	"doubles": func() {

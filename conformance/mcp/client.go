@@ -86,7 +86,7 @@ func client(ctx context.Context, url string) error {
 		if t == nil {
 			return fmt.Errorf("there is no tool %s", c.Name)
 		}
-		r, err := t.Run(ctx, tool.Call{ID: belay.CallID(fmt.Sprint("call_", i)), Dir: ".", Args: c.Args, Sink: sink{}})
+		r, err := answering(ctx, t, tool.Call{ID: belay.CallID(fmt.Sprint("call_", i)), Dir: ".", Args: c.Args, Sink: sink{}})
 		if r.Left != nil {
 			defer r.Left.Keep(ended, func() string { return "shutdown" })
 		}
@@ -95,6 +95,34 @@ func client(ctx context.Context, url string) error {
 		}
 	}
 	return nil
+}
+
+// answering runs a call, and gives what it asks on the way: as much as its form has
+// defaults for.
+func answering(ctx context.Context, t tool.Tool, c tool.Call) (first tool.Result, err error) {
+	for c.Attempt = 1; ; c.Attempt++ {
+		r, err := t.Run(ctx, c)
+		if r.Left != nil {
+			first.Left = r.Left
+		}
+		q, asks := errors.AsType[*tool.NeedsInput](err)
+		if !asks {
+			r.Left = first.Left
+			return r, err
+		}
+		s, err := tool.ReadSchema(q.Schema)
+		if err != nil {
+			return first, err
+		}
+		value := map[string]any{}
+		if err := s.Fill(value); err != nil {
+			return first, err
+		}
+		c.Input = &tool.Input{State: q.State, Action: "accept"}
+		if c.Input.Content, err = json.Marshal(value); err != nil {
+			return first, err
+		}
+	}
 }
 
 // ended is over.

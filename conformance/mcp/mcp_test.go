@@ -40,7 +40,6 @@ const (
 	extension  = "it is an extension: tasks"
 	elsewhere  = "it is run against belay serve, whose gate checks hosts and origins"
 	login      = "it needs a login"
-	forms      = "it needs a client that asks people"
 	resources  = "it needs a client that reads resources and prompts"
 )
 
@@ -59,7 +58,6 @@ var serverLeftOut = map[string]map[string]string{
 
 // clientLeftOut are scenarios for clients that aren't played; those of auth are login.
 var clientLeftOut = map[string]string{
-	"elicitation-sep1034-client-defaults": forms, "sep-2322-client-request-state": forms,
 	"http-standard-headers": resources,
 }
 

@@ -17,7 +17,7 @@ import (
 type Action struct {
 	ID       belay.ActionID         `json:"actionId"`
 	Version  string                 `json:"version"` // changes when the request does
-	Kind     string                 `json:"kind"`    // permission, question, continue, budget
+	Kind     string                 `json:"kind"`    // permission, question, form, continue, budget
 	Session  belay.SessionID        `json:"sessionId"`
 	Thread   belay.ThreadID         `json:"threadId"`
 	Turn     belay.TurnID           `json:"turnId,omitempty"`
@@ -29,6 +29,7 @@ type Action struct {
 	Shown    string                 `json:"shown,omitempty"`    // the call, whole, on one line: what doesn't show itself is written out
 	Again    *event.Again           `json:"again,omitempty"`    // why it is asked once more after it was allowed
 	Budget   *event.BudgetAsked     `json:"budget,omitempty"`   // that there isn't enough of, and what an approval raises it by
+	Form     *event.FormAsked       `json:"form,omitempty"`     // what an MCP server wants to know
 	Boundary string                 `json:"boundary,omitempty"` // that its programs run in, if it is allowed
 	Stands   *belay.ApprovalContext `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
 	Tags     []string               `json:"tags,omitempty"`     // risks that the gate saw
@@ -64,6 +65,9 @@ func OpenActions(th *thread.State) []Action {
 		if c := o.Call; c != nil {
 			a.Boundary, a.Stands = o.Boundary, c.Stands
 			a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
+			if o.Kind == "form" && c.Input != nil {
+				a.Form = &c.Input.FormAsked
+			}
 			for _, t := range th.Taint {
 				a.Taint = append(a.Taint, t.Kind+" "+t.Origin)
 			}
@@ -75,7 +79,7 @@ func OpenActions(th *thread.State) []Action {
 
 // ShowWhole puts the call as a person must see it: nothing of it is left out.
 func (r *Runtime) ShowWhole(ctx context.Context, a *Action) error {
-	if a.Tool == "" {
+	if a.Tool == "" || a.Form != nil {
 		return nil
 	}
 	args := []byte(a.Args)

@@ -119,6 +119,10 @@ func (f *Fold) result(b *Block, p event.ToolResult) {
 // failed ends an attempt of a call that gave none.
 func (f *Fold) failed(b *Block, p event.ToolFailed) {
 	c := b.Call
+	if p.Input != nil { // the question tells it
+		c.State = Asking
+		return
+	}
 	c.Problem, c.Took, c.Whole, c.Again = p.Problem, time.Duration(p.Millis)*time.Millisecond, p.Whole, p.RetryAt
 	switch p.Problem.Class {
 	case "denied":

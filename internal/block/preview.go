@@ -24,7 +24,7 @@ const (
 type Preview struct {
 	ID      belay.ActionID  `json:"actionId"`
 	Version string          `json:"version"` // changes when the request does
-	Kind    string          `json:"kind"`    // permission, question, continue, budget
+	Kind    string          `json:"kind"`    // permission, question, form, continue, budget
 	Shows   string          `json:"shows"`   // diff, command, text
 	Call    belay.CallID    `json:"callId,omitempty"`
 	Tool    string          `json:"tool,omitempty"`

@@ -41,6 +41,8 @@ func (q *question) choices() []choice {
 			all = append(all, choice{strconv.Itoa(i + 1), block.Line(o)})
 		}
 		return append(all, choice{"t", "type an answer"}, choice{"n", "give no answer"})
+	case "form":
+		return []choice{{"t", "type the fields, as a JSON object"}, {"n", "decline"}}
 	case "budget":
 		raise := "raise it"
 		if q.budget != nil {
@@ -87,7 +89,7 @@ func (q *question) lines(l look, width int) []string {
 	if q.of > 1 {
 		parts = append(parts, l.dim(fmt.Sprintf("1 of %d", q.of)))
 	}
-	if q.Kind == "question" || l.ScreenReader {
+	if q.Kind == "question" || q.Kind == "form" || l.ScreenReader {
 		for i := range parts {
 			parts[i] = "  " + parts[i]
 		}

@@ -135,7 +135,27 @@ type RunTool struct {
 	Stands  *belay.ApprovalContext // what a person allowed it on; nil: there was no question
 	Bound   *Bound                 // what its programs run in; nil: in nothing
 	May     May                    // what they may leave in the workspace
+	Input   *Input                 // the answer that it goes on with; nil: it begins
 }
+
+// Input is the answer to what a call asked.
+type Input struct {
+	State   *belay.Ref // what it goes on with
+	Action  string     // accept, decline, cancel
+	Content string     // with accept: the data, as JSON
+}
+
+// HoldCall waits with a call whose server waits for a person's answer, and tells when
+// the server doesn't any more.
+type HoldCall struct {
+	IDs     belay.IDs // Call and Action are set
+	Attempt int
+	Name    string
+	Rules   belay.Ref
+}
+
+// Key is that of the question.
+func (e HoldCall) Key() string { return "hold/" + string(e.IDs.Action) }
 
 // May is what programs may leave in a workspace of what other programs obey.
 type May struct {

@@ -19,7 +19,15 @@ const MaxEdit = 1 << 20
 // its arguments are checked and kept, its paths looked up.
 func (v *performer) Arguments(ctx context.Context, d core.Decider, c belay.RespondAction) (belay.Command, error) {
 	t, ok := d.(*thread.Decider)
-	if !ok || len(c.Args) == 0 {
+	if !ok {
+		return c, nil
+	}
+	if call := t.State().OpenAsk(c.Action).Call; call != nil && call.Input != nil && c.Decision == "answer" {
+		var err error
+		c.Message, err = v.answerTo(call.Input, c.Message)
+		return c, err
+	}
+	if len(c.Args) == 0 {
 		return c, nil
 	}
 	call, rules := t.State().OpenAsk(c.Action).Call, t.Rules()

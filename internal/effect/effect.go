@@ -182,6 +182,8 @@ func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effec
 		return v.askQuota(ctx, eff)
 	case core.ReturnQuota:
 		return v.returnQuota(ctx, eff)
+	case core.HoldCall:
+		return v.holdCall(ctx, run, eff)
 	case core.KeepProcess:
 		return v.keepProcess(ctx, run, eff)
 	case core.SendInput:

@@ -39,6 +39,13 @@ func (v *performer) runTool(ctx context.Context, run *engine.Run, eff core.RunTo
 			return s.ended(taken, p)
 		}
 	}
+	if q, ok := errors.AsType[*tool.NeedsInput](err); ok && ctx.Err() == nil {
+		var p event.ToolFailed
+		if p, err = v.asks(keep, eff, q); err == nil {
+			p.Millis = ms
+			return s.ended(secret.Taken{}, p)
+		}
+	}
 	p, taken, known := v.failure(ctx, run, eff, spec, err)
 	if !known {
 		return nil
@@ -133,8 +140,12 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 	}
 	s.ctx = ctx
 	box, err := v.box(s.run, eff, rules.Workspace, s)
+	if err != nil {
+		return tool.Call{}, err
+	}
+	input, err := v.input(ctx, eff.Input)
 	return tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Input: input, Sink: s}, err
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the

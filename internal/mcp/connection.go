@@ -55,6 +55,8 @@ type connection struct {
 	refused []Refused
 	reports map[string]func(tool.Progress) // of calls that wait, by their progress token
 
+	exchanges []named // requests for tools that it works on, the oldest first
+
 	ended    chan struct{} // closed when it is to end
 	endOnce  sync.Once
 	whyEnded string
@@ -95,15 +97,25 @@ func (n *connection) newClient() *sdk.Client {
 	// Roots are deprecated as of protocol 2026-07-28; servers of older ones ask for them.
 	client := sdk.NewClient(&sdk.Implementation{Name: "belay", Title: "Belay", Version: "1"}, &sdk.ClientOptions{
 		//lint:ignore SA1019 as above
-		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}},
+		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}, Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
+		ElicitationHandler:     n.elicit,
+		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true}, // a person's answer may come after this process
 		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.changed.Store(true) },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			n.progress(r.Params)
 		},
 	})
 	//lint:ignore SA1019 as above
-	client.AddRoots(&sdk.Root{URI: (&url.URL{Scheme: "file", Path: n.call.Dir}).String(), Name: "workspace"})
+	client.AddRoots(n.root())
 	return client
+}
+
+// root is the workspace, the only folder that a server is told of.
+//
+//lint:ignore SA1019 as above
+func (n *connection) root() *sdk.Root {
+	//lint:ignore SA1019 as above
+	return &sdk.Root{URI: (&url.URL{Scheme: "file", Path: n.call.Dir}).String(), Name: "workspace"}
 }
 
 // transport starts the program, or is the way to the server.
@@ -327,7 +339,7 @@ func (n *connection) exits() <-chan struct{} {
 func (n *connection) idleSince() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	if n.calls > 0 {
+	if n.calls > 0 || len(n.exchanges) > 0 {
 		return time.Now()
 	}
 	return n.used

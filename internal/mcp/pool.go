@@ -150,5 +150,5 @@ func (p *Pool) room() error {
 func (n *connection) waited() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.calls > 0
+	return n.calls > 0 || len(n.exchanges) > 0
 }

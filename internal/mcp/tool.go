@@ -4,13 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
-	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/tool"
@@ -67,13 +65,67 @@ func (t *serverTool) call(ctx context.Context, n *connection, c tool.Call) (tool
 	if err := t.same(n); err != nil {
 		return tool.Result{}, err
 	}
-	params := &sdk.CallToolParams{Name: t.def.Name, Arguments: json.RawMessage(c.Args)}
-	params.SetProgressToken(token)
-	got, err := n.client.CallTool(ctx, params)
-	if err != nil {
-		return tool.Result{}, t.failure(ctx, n, err)
+	if c.Attempt > maxRounds {
+		return tool.Result{}, tool.Failf(tool.Internal, CodeProtocol, "MCP server %s asked %d questions for one call", t.server.Name, maxRounds)
 	}
-	return t.result(c, got)
+	var x *exchange
+	if c.Input != nil && c.Input.State == nil {
+		a, err := answered(c.Input)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		var q *question
+		if x, q = n.takeOver(c.ID); x == nil {
+			return tool.Result{}, t.gone()
+		}
+		q.answer <- a
+	} else {
+		params := &sdk.CallToolParams{Name: t.def.Name, Arguments: json.RawMessage(c.Args)}
+		params.SetProgressToken(token)
+		if c.Input != nil {
+			var r round
+			if err := json.Unmarshal(c.Input.State, &r); err != nil {
+				return tool.Result{}, err
+			}
+			if err := t.next(n, &r, c.Input); err != nil {
+				return tool.Result{}, err
+			}
+			params.InputResponses, params.RequestState = r.Responses, r.State
+		}
+		x = n.exchange(ctx, c.ID, params)
+	}
+	select {
+	case q := <-x.asks:
+		n.hold(x, q)
+		return tool.Result{}, t.needs(q.params, nil)
+	case <-ctx.Done():
+		x.cancel()
+		<-x.ended
+	case <-x.ended:
+	}
+	if x.err != nil {
+		return tool.Result{}, t.failure(ctx, n, x.err)
+	}
+	if !x.result.NeedsInput() {
+		return t.result(c, x.result)
+	}
+	return t.round(ctx, n, c, x.result)
+}
+
+// round is what a server asks between two requests of a call. What no person has to
+// answer is answered at once.
+func (t *serverTool) round(ctx context.Context, n *connection, c tool.Call, got *sdk.CallToolResult) (tool.Result, error) {
+	r := &round{Requests: got.InputRequests, State: got.RequestState}
+	if err := t.next(n, r, nil); err != nil {
+		return tool.Result{}, err
+	}
+	state, err := json.Marshal(r)
+	if err != nil {
+		return tool.Result{}, err
+	}
+	c.Attempt++
+	c.Input = &tool.Input{State: state}
+	return t.call(ctx, n, c)
 }
 
 var errTime = errors.New("the server's time is up")
@@ -95,7 +147,7 @@ func (n *connection) begin(c tool.Call) (token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.calls++
-	token = fmt.Sprintf("%s/%d", c.ID, c.Attempt)
+	token = string(c.ID) // a person may answer between two attempts
 	n.reports[token] = c.Sink.Progress
 	return token
 }
@@ -137,10 +189,7 @@ func (t *serverTool) failure(ctx context.Context, n *connection, err error) erro
 		return n.failure(ctx, err)
 	}
 	n.end("failed") // what comes after an answer that can't be read isn't known
-	class, ending := tool.Lost, "; nobody knows whether it did its work"
-	if t.spec.Effect == belay.Pure || t.spec.Effect == belay.Idempotent {
-		class, ending = tool.Transient, ""
-	}
+	class, ending := t.unknown()
 	e := tool.Failf(class, CodeProtocol, "%s: what the server answered can't be read: %s%s", name, event.CutText(visible(err.Error()), 500), ending)
 	if n.proc != nil && n.exited() {
 		e = tool.Failf(class, CodeEnded, "MCP server %s ended during the call%s", t.server.Name, ending)

@@ -101,8 +101,11 @@ func wording(a app.Action) string {
 // form is what a client shows its person.
 func form(a app.Action) *sdk.ElicitParams {
 	field, about := "decision", map[string]any{"type": "string", "title": "Decision", "enum": []string{"allow", "deny"}}
-	if a.Kind == "question" {
+	if a.Kind == "question" || a.Kind == "form" {
 		field, about = "answer", map[string]any{"type": "string", "title": "Answer", "minLength": 1}
+	}
+	if a.Form != nil && len(a.Form.Schema) > 0 {
+		return &sdk.ElicitParams{Mode: "form", Message: wording(a), RequestedSchema: a.Form.Schema}
 	}
 	return &sdk.ElicitParams{Mode: "form", Message: wording(a),
 		RequestedSchema: map[string]any{"type": "object", "properties": map[string]any{field: about}, "required": []string{field}}}
@@ -114,7 +117,13 @@ func (f *following) decided(ctx context.Context, id belay.ActionID, q question, 
 	switch res.Action {
 	case "accept":
 		text, _ := res.Content["answer"].(string)
-		if q.Kind == "question" {
+		if q.Kind == "form" {
+			content, err := json.Marshal(res.Content)
+			if err != nil {
+				return false
+			}
+			in["decision"], in["message"] = "answer", string(content)
+		} else if q.Kind == "question" {
 			in["decision"], in["message"] = "answer", text
 		} else if res.Content["decision"] == "allow" {
 			in["decision"] = "allow"

@@ -81,6 +81,25 @@ func (s *Schema) Complaints(value any) []string {
 	return []string{strings.ReplaceAll(err.Error(), "validating root: ", "")}
 }
 
+// Fill puts defaults where an object has no value of a field.
+func (s *Schema) Fill(value map[string]any) error { return s.resolved.ApplyDefaults(&value) }
+
+// One is an object with a text as the value of its only field; nil: it has several, or
+// the text is none of its values.
+func (s *Schema) One(text string) map[string]any {
+	if len(s.root.Properties) != 1 {
+		return nil
+	}
+	for name, p := range s.root.Properties {
+		var value any = text
+		if p != nil && p.Type != "string" && json.Unmarshal([]byte(text), &value) != nil {
+			return nil
+		}
+		return map[string]any{name: value}
+	}
+	return nil
+}
+
 // explain finds the usual mistakes and says them better than a validator can.
 // It decides nothing: what it doesn't know it leaves to the validator's words.
 func explain(s *jsonschema.Schema, value any, at []string) (said []string) {

@@ -46,7 +46,33 @@ type Call struct {
 	Reading Reading
 	// Catalog are the tools that the turn offers by their names.
 	Catalog Finder
-	Sink    Sink
+	// Input is a person's answer to what the attempt before asked; nil: the call begins.
+	Input *Input
+	Sink  Sink
+}
+
+// Input is a person's answer to what a call asked.
+type Input struct {
+	State   []byte          // of the question, as the tool gave it
+	Action  string          // accept, decline, cancel: nobody answered
+	Content json.RawMessage // with accept
+}
+
+// NeedsInput is the end of an attempt whose call goes on when a person has answered. It
+// is no failure.
+type NeedsInput struct {
+	event.FormAsked
+	Text  string // the question as a person reads it
+	State []byte // what another attempt goes on with; nil: Hold waits with the call
+}
+
+// Error implements error.
+func (e *NeedsInput) Error() string { return "a person has to answer: " + e.Text }
+
+// Holder is a tool whose calls can wait elsewhere while a person answers. Hold returns
+// when ctx ends, or with the error of a call that doesn't wait.
+type Holder interface {
+	Hold(ctx context.Context, c Call) error
 }
 
 // Finder finds tools that a turn offers by their names.

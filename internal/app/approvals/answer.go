@@ -143,7 +143,11 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 	}
 	switch belay.CodeOf(err) {
 	case belay.CodeBadArguments:
-		err = input.At("args", err)
+		field := "args"
+		if in.Decision == "answer" {
+			field = "message"
+		}
+		err = input.At(field, err)
 	case belay.CodeConflict:
 		err = input.At("version", err)
 	case belay.CodeAlreadyAnswered:

@@ -58,7 +58,7 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	}
 	p := &block.Preview{ID: o.Action, Version: o.Version(), Kind: o.Kind, Shows: block.PreviewText, Until: o.Until, Wider: o.Wider != nil, Notes: notes(o)}
 	if o.Call == nil || o.Kind != "permission" {
-		if o.Call != nil {
+		if o.Call != nil && o.Kind == "question" {
 			choices(o.Call.Args, p)
 		}
 		return p, asked(ctx, r, id, p)

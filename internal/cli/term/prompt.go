@@ -84,6 +84,9 @@ func (u *Follower) prompt() {
 	case "question":
 		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("answer (ctrl-d leaves it open): ")
+	case "form":
+		u.live.println(u.ask.seen.Lines(u.live.look)...)
+		u.live.ask(`fields as {"name": "value"}, or n to decline (ctrl-d leaves it open): `)
 	case "continue":
 		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("go on? [y]es, [n]o: ")
@@ -147,6 +150,8 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	case u.ask.denying:
 		c.Decision, c.Message = "deny", l
 	case u.ask.seen.Kind == "question" && l != "":
+		c.Decision, c.Message = "answer", l
+	case u.ask.seen.Kind == "form" && l != "" && word != "n" && word != "no":
 		c.Decision, c.Message = "answer", l
 	case u.ask.seen.Kind == "question":
 	case u.ask.seen.Kind == "budget" && strings.HasPrefix(word, "+"):

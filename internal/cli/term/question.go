@@ -14,6 +14,8 @@ func AnswerCommands(id belay.ActionID, kind, version string) []string {
 	switch kind {
 	case "question":
 		return []string{"belay answer " + string(id) + " TEXT", deny}
+	case "form":
+		return []string{"belay answer " + string(id) + " '{…}'", deny}
 	case "budget":
 		return []string{approve, approve + " --budget +AMOUNT", deny}
 	case "permission":

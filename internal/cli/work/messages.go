@@ -130,7 +130,7 @@ func (m *messages) take(e event.Envelope) {
 	case event.ToolResult:
 		m.told(toolResult{"tool_result", e.IDs.Call, m.text(p.Output), p.Exit != 0})
 	case event.ToolFailed:
-		if p.Final || p.RetryAt.IsZero() {
+		if p.Final || p.RetryAt.IsZero() && p.Input == nil {
 			m.failed(e.IDs.Call, p)
 		}
 	case event.TurnCompleted:

@@ -69,6 +69,8 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	}
 	ask.Open, ask.Decision, ask.Message = false, p.Decision, p.Message.Text
 	switch ask.Kind {
+	case askForm:
+		c.Phase = CallJudged
 	case "permission":
 		s.Turn.answeredWider(c, ask, p)
 		c.Again = nil
@@ -132,6 +134,10 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	s.Files.saw(e.Seq, p.Files)
 	if !p.Final {
 		switch c.RetryAt = p.RetryAt; {
+		case p.Input != nil:
+			c.asked(p)
+		case c.Input != nil: // nobody knows the question any more
+			c.Phase, c.Input, c.Ask = CallJudged, nil, nil
 		case p.Problem.Code == CodeViolation:
 			c.blocked(p)
 		case standsNoMore(p.Problem.Code):

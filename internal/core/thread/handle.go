@@ -246,14 +246,17 @@ func (h *handler) covers(granted *Call) {
 }
 
 func howToAnswer(a *Ask) string {
-	if a.Kind == "question" {
+	switch a.Kind {
+	case askForm:
+		return "belay answer " + string(a.Action) + " '{…}', or belay deny " + string(a.Action)
+	case "question":
 		return "belay answer " + string(a.Action) + " TEXT"
 	}
 	return "belay approve " + string(a.Action) + ", or belay deny " + string(a.Action)
 }
 
 func decisions(kind string) []string {
-	if kind == "question" {
+	if kind == "question" || kind == askForm {
 		return []string{"answer", "deny"}
 	}
 	return []string{"allow", "deny"}

@@ -92,7 +92,7 @@ func (ps *programState) applyProcess(e event.Envelope) {
 	case event.ToolResult:
 		ps.leaves(e.IDs.Call)
 	case event.ToolFailed:
-		if p.Final {
+		if p.Final || p.Input != nil {
 			ps.leaves(e.IDs.Call)
 		}
 	case event.RunStatus:

@@ -27,7 +27,7 @@ func run(d *decision) bool {
 		case c.Phase == CallWaits:
 			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase == CallOrphaned && d.lostBy(c):
-		case c.Phase != CallOrphaned && (c.Phase != CallJudged || c.Verdict != policy.Allow || d.held(i)):
+		case c.Phase != CallOrphaned && (!d.mayBegin(c) || c.Verdict != policy.Allow || d.held(i)):
 		case spec.Handled != "":
 			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase != CallOrphaned && d.now.Before(c.RetryAt):
@@ -82,8 +82,13 @@ func (d *decision) begins(c *Call, recover bool) {
 			Level: d.rules.Boundary.Level, Why: d.rules.Boundary.Why, Cwd: d.rules.Workspace, Network: d.rules.Boundary.Network,
 		}})
 	}
+	answer := ""
+	if in := c.input(); in != nil {
+		answer = in.Action
+	}
 	d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolStarted{
-		Name: c.Name, Attempt: c.Attempt + 1, Effect: string(d.classOf(c)), ArgsHash: c.ArgsHash, Expect: d.expect(c), Expects: d.expects(c),
+		Answer: answer,
+		Name:   c.Name, Attempt: c.Attempt + 1, Effect: string(d.classOf(c)), ArgsHash: c.ArgsHash, Expect: d.expect(c), Expects: d.expects(c),
 		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: d.resultTaint(spec, c),
 	}})
 }
@@ -115,7 +120,7 @@ func hasProcess(spec belay.ToolSpec) bool {
 func (d *decision) lostBy(c *Call) bool {
 	spec, _ := d.rules.Tool(c.Name)
 	switch class := d.classOf(c); {
-	case c.Attempt >= maxAttempts:
+	case c.Attempt-c.Rounds >= maxAttempts:
 		d.record(d.failed(c, event.Problem{Class: "internal", Code: "CRASH_LOOP", Message: "the runtime stopped again and again while " + c.Name + " was running"}))
 	case d.onlyReads(spec):
 		d.record(d.failed(c, lostProblem(c)))
@@ -175,7 +180,7 @@ func (f *fileState) expects(c *Call) (known []event.FileSeen) {
 }
 
 func (d *decision) effect(c *Call) core.RunTool {
-	e := core.RunTool{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: d.Turn.Rules, Stands: c.Stands}
+	e := core.RunTool{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: d.Turn.Rules, Stands: c.Stands, Input: c.input()}
 	if spec, ok := d.rules.Tool(c.Name); ok {
 		e.Known, e.Timeout = d.knows(spec), time.Duration(spec.Timeout)
 		if hasProcess(spec) && c.Bound != nil {

@@ -266,6 +266,9 @@ type Call struct {
 	judgement
 	attempt
 	violation
+
+	Input  *event.InputAsked `json:"input,omitempty"`  // what it has to know before it goes on
+	Rounds int               `json:"rounds,omitempty"` // attempts that ended with that
 }
 
 // judgement is what the gate and people said of a call.
@@ -309,7 +312,7 @@ func (c *Call) inFlight() bool {
 // Ask is a question that waits for a person.
 type Ask struct {
 	Action belay.ActionID `json:"action"`
-	Kind   string         `json:"kind"` // permission, question, continue, budget
+	Kind   string         `json:"kind"` // permission, question, form, continue, budget
 	Until  time.Time      `json:"until"`
 	Open   bool           `json:"open"`
 

@@ -267,6 +267,8 @@ func (k *ask) why() Answer {
 		}
 	case "question":
 		about = "The model asked a person"
+	case "form":
+		about = "A person was asked what an MCP server wants to know"
 	case "continue":
 		about = "A person was asked whether the turn continues after three different failures"
 	case "budget":
@@ -295,6 +297,9 @@ func (k *ask) advise(a *Answer, p event.ActionRequired) {
 	case k.resolved == nil && k.turn.ended == nil && p.Kind == "question":
 		a.next("answers it", "belay answer %s TEXT", k.id)
 		a.next("lets the model go on without an answer", "belay deny %s", k.id)
+	case k.resolved == nil && k.turn.ended == nil && p.Kind == "form":
+		a.next("gives what is asked for, as a JSON object", "belay answer %s '{…}'", k.id)
+		a.next("declines", "belay deny %s", k.id)
 	case k.resolved == nil && k.turn.ended == nil:
 		a.next("lets it go on", "belay approve %s", k.id)
 		a.next("says no; the text is for the model", "belay deny %s -m TEXT", k.id)
@@ -331,6 +336,8 @@ func askResult(k *ask) string {
 	switch p.By {
 	case "deadline":
 		return "nobody answered in time, so it counted as " + p.Decision + after + "."
+	case "server":
+		return "it was taken back" + after + " because the server didn't wait any more."
 	case "turn":
 		return "it was taken back" + after + " because the turn ended."
 	case "budget":

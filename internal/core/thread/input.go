@@ -1,0 +1,59 @@
+package thread
+
+import (
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// CodeInput is the code of an attempt that ended because its call has to know something
+// of a person. It is never the call's end: the answer begins another attempt.
+const CodeInput = "INPUT_REQUIRED"
+
+// askForm is the kind of question that an MCP server asks.
+const askForm = "form"
+
+// asked folds that an attempt ended with a question.
+func (c *Call) asked(p event.ToolFailed) {
+	c.Phase, c.Input, c.Ask = CallRan, p.Input, nil
+	c.Rounds++
+}
+
+// waitsForInput reports whether an attempt of the call ended with a question that has
+// no answer.
+func (c *Call) waitsForInput() bool { return c.Phase == CallRan && c.Input != nil }
+
+// asksInput asks a person what a call has to know. Where nobody can be asked the call
+// goes on without an answer.
+func (d *decision) asksInput(c *Call) {
+	switch {
+	case c.Ask == nil && !d.rules.headless():
+		d.askPerson(c, "", event.ActionRequired{Kind: askForm, Prompt: c.Input.Prompt, Form: &c.Input.FormAsked})
+	case c.Ask != nil && c.Input.Held:
+		ids := d.callIDs(c)
+		ids.Action = c.Ask.Action
+		d.want(core.HoldCall{IDs: ids, Attempt: c.Attempt, Name: c.Name, Rules: d.Turn.Rules})
+	}
+}
+
+// mayBegin reports whether an attempt of the call is to begin as far as people decide
+// about it.
+func (d *decision) mayBegin(c *Call) bool {
+	return c.Phase == CallJudged || c.waitsForInput() && c.Ask == nil && d.rules.headless()
+}
+
+// input is the answer that an attempt goes on with; nil: it begins.
+func (c *Call) input() *core.Input {
+	if c.Input == nil {
+		return nil
+	}
+	in := &core.Input{State: c.Input.State, Action: "cancel"}
+	if c.Ask != nil {
+		switch c.Ask.Decision {
+		case "answer":
+			in.Action, in.Content = "accept", c.Ask.Message
+		case "deny":
+			in.Action = "decline"
+		}
+	}
+	return in
+}
