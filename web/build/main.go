@@ -36,7 +36,7 @@ func build(web string) error {
 	}
 	done := api.Build(api.BuildOptions{
 		AbsWorkingDir: filepath.Dir(src),
-		EntryPoints:   []string{"src/app.tsx", "src/app.css"},
+		EntryPoints:   []string{"src/app.tsx", "src/app.css", "src/markdown.ts"},
 		Outdir:        "dist",
 		Bundle:        true, Write: true, Metafile: true,
 		MinifyWhitespace: true, MinifyIdentifiers: true, MinifySyntax: true,

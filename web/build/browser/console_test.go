@@ -85,3 +85,70 @@ func TestAPersonGetsInAndAnswers(t *testing.T) {
 	p.shows("belay console")
 	p.clean(s)
 }
+
+// talking is a model that says what no page should take for its own, and then speaks for a while.
+const talking = `
+steps:
+  - text: |
+      # A heading
+      The loop holds **no lock**, see [the page](https://example.org/q) or [this](javascript:alert(1)).
+      <script>document.title = "taken"</script> <img src=x onerror="document.title='taken'">
+      ![far](https://example.org/p.png) left‮right
+
+      | a | b |
+      | --- | --- |
+      | 1 | 2 |
+    calls:
+      - {tool: read, args: {path: queue.go}}
+  - text: one two three four five six seven eight nine ten
+    chunks: 10
+    chunkDelay: 100ms
+    calls:
+      - {tool: complete_task, args: {summary: Read.}}
+  - text: never ends
+    chunks: 1000
+    chunkDelay: 1s
+    delay: 60s
+`
+
+// TestASessionIsAConversation reads what an agent says as it says it, sends more, lets it
+// wait, and stops it.
+// Guarantee: V46, V47.
+func TestASessionIsAConversation(t *testing.T) {
+	p := browse(t)
+	s := serve(t, talking)
+	p.open(s.run("console", "--role", "owner"))
+	p.shows("No sessions here.")
+	session := s.submit(`{"text":"Look at the queue."}`)
+	p.press("Look at the queue.")
+	p.shows("no lock")
+	p.expect("document.querySelector('.said strong')?.innerText === 'A heading'")
+	p.expect("document.querySelector('.said table')")
+	p.shows("(javascript:alert(1))")
+	p.shows("<script>")
+	p.shows("⟨U+202E⟩")
+	p.shows("one two three four five six seven eight nine ten")
+	p.expect("document.querySelectorAll('.said img, .said script').length === 0 && document.title !== 'taken'")
+	p.expect("document.querySelector('.said a').innerText === 'the page (example.org)'")
+	p.shows("completed")
+	p.js("document.querySelector('.call').click()")
+	p.shows("func (q *Q) pop() int {")
+	p.shoot("session")
+
+	p.js("document.querySelector('.composer textarea').focus()")
+	p.js("document.execCommand('insertText', false, 'And more?')")
+	p.press("Send")
+	p.expect("document.querySelector('.composer textarea').value === ''")
+	p.shows("And more?")
+	p.press("Stop")
+	p.shows("cancelled")
+	p.press("Events")
+	p.shows("turn.submitted")
+	if facts := s.run("events", session); strings.Count(facts, "turn.submitted") != 2 {
+		t.Errorf("the turn was submitted other than once:\n%s", facts)
+	}
+	s.do("/v1/commands/delete_session", `{"sessionId":"`+session+`"}`, nil)
+	p.press("Chat")
+	p.shows("there is no session")
+	p.clean(s)
+}

@@ -4,6 +4,7 @@ import { command, read, Refusal } from "../api";
 import type { LabelSession, SubmitTurn, Told as Result } from "../api.gen";
 import { useLive } from "../load";
 import { ask, at, go } from "../route";
+import { Session as One } from "./session";
 import type { Found, Session, Sessions as All } from "../types";
 import { Ago, Button, count, Dialog, Empty, Failed, Icon, money, say, Skeleton, Status, visible, type Tone } from "../ui";
 
@@ -20,7 +21,11 @@ export function standing(s: Session): { tone: Tone; word: string } {
 
 export const name = (s: Session) => visible(s.title || s.id);
 
-export function Sessions() {
+export function Sessions({ id }: { id: string }) {
+	return id ? <One id={id} /> : <List />;
+}
+
+function List() {
 	const q = at.value.query;
 	const status = q.get("status") ?? "", archived = q.get("archived") === "true", words = q.get("q") ?? "", tag = q.get("tag") ?? "";
 	const limit = Number(q.get("limit")) || 100;
