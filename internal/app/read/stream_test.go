@@ -246,7 +246,8 @@ func TestAThousandDisconnects(t *testing.T) {
 	}
 }
 
-// recorded is a stream's bytes as one client got them.
+// recorded is a stream's bytes as one client got them, with the whole of the event that
+// begins with until.
 func (b *bench) recorded(path string, until string) []byte {
 	resp, err := http.Get(b.addr + path)
 	if err != nil {
@@ -255,14 +256,16 @@ func (b *bench) recorded(path string, until string) []byte {
 	defer resp.Body.Close()
 	var all []byte
 	buf := make([]byte, 4096)
-	for !strings.Contains(string(all), until) {
+	for {
+		if _, last, begun := strings.Cut(string(all), until); begun && strings.Contains(last, "\n\n") {
+			return all
+		}
 		n, err := resp.Body.Read(buf)
 		all = append(all, buf[:n]...)
 		if err != nil {
 			b.Fatal(err)
 		}
 	}
-	return all
 }
 
 // replay answers with bytes that end somewhere, and tells when they are read.
