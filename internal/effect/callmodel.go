@@ -421,8 +421,8 @@ func (a *answer) charged(p *event.ModelFailed) {
 	}
 }
 
-// content keeps text in the event while it is short, else in a blob with a preview,
-// and counts it.
+// content keeps text, which has no secrets any more, in the event while it is short, else
+// in a blob with a preview, and counts it.
 func (e *Performers) content(ctx context.Context, text, media string) (belay.Content, error) {
 	c := belay.Content{Text: text}
 	if text != "" {
@@ -431,7 +431,7 @@ func (e *Performers) content(ctx context.Context, text, media string) (belay.Con
 	if event.TextLen(text) <= inlineText {
 		return c, nil
 	}
-	ref, err := e.c.Store.Put(ctx, []byte(e.c.Secrets.String(text)), media)
+	ref, err := e.c.Store.Put(ctx, []byte(text), media)
 	c.Text, c.Ref = event.CutText(text, history.Preview)+" …", &ref
 	return c, err
 }

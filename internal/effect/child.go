@@ -53,6 +53,6 @@ func (v *performer) childStatus(ctx context.Context, eff core.PrepareChild) (p e
 	if err != nil {
 		return p, nil, err
 	}
-	objective, err := v.e.content(ctx, in.Task, "text/plain")
+	objective, err := v.e.content(ctx, v.e.c.Secrets.String(in.Task), "text/plain")
 	return event.SubagentStatus{Status: event.SubagentPrepared, Agent: rules.Agent, Nickname: in.Name, Background: in.Background, Objective: &objective, Rules: &ref}, nil, err
 }

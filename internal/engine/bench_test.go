@@ -22,6 +22,7 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
+	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
 	"github.com/belay-run/belay/internal/testkit/needs"
@@ -94,10 +95,15 @@ func (c counted) Get(ctx context.Context, d belay.Digest) ([]byte, error) {
 func newRig(b testing.TB, steps int) *rig { return newRigIn(b, b.TempDir(), steps) }
 
 func newRigIn(b testing.TB, dir string, steps int) *rig {
+	return newRigOf(b, dir, steps, "some text of what there is to see in it, as a small file or the answer of a search would have", nil)
+}
+
+// newRigOf is newRigIn with a tool that returns a text, and what hides secrets in it.
+func newRigOf(b testing.TB, dir string, steps int, text string, hides *secret.Scrubber) *rig {
 	b.Helper()
 	r := &rig{dir: dir, m: &metronome{steps: steps, asked: map[string][]time.Time{}, ended: map[string][]time.Time{}, tools: map[*model.ToolDef]int{}}}
 	look := pure("look", func(_ context.Context, c tool.Call) (tool.Result, error) {
-		return tool.Result{Text: "seen " + string(c.Args) + " and some text of what there is to see in it, as a small file or the answer of a search would have"}, nil
+		return tool.Result{Text: "seen " + string(c.Args) + " and " + text}, nil
 	})
 	set, err := tool.NewSet(append(tool.TurnTools(), look)...)
 	if err != nil {
@@ -106,7 +112,7 @@ func newRigIn(b testing.TB, dir string, steps int) *rig {
 	if r.db, err = sqlite.Open(b.Context(), r.dir, sqlite.Options{}); err != nil {
 		b.Fatal(err)
 	}
-	r.e, err = newEngine(config{Store: counted{r.db, &r.contents}, Owner: store.ThisProcess(), Tools: set, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
+	r.e, err = newEngine(config{Store: counted{r.db, &r.contents}, Secrets: hides, Owner: store.ThisProcess(), Tools: set, Provider: func(context.Context, string, belay.Settings) (model.Provider, error) { return r.m, nil }})
 	if err != nil {
 		b.Fatal(err)
 	}
@@ -195,6 +201,48 @@ func BenchmarkStep(b *testing.B) {
 			b.ReportMetric(float64(b.Elapsed().Microseconds())/total, "µs/step")
 		})
 	}
+}
+
+// BenchmarkOutput is a step with 32 KiB of a program's text as output, with the known forms
+// of secrets hidden and without, in turns: what hiding them takes of it.
+func BenchmarkOutput(b *testing.B) {
+	const steps = 40
+	files, err := filepath.Glob("*.go")
+	if err != nil {
+		b.Fatal(err)
+	}
+	var text strings.Builder
+	for _, name := range files { // as a program prints it
+		code, err := os.ReadFile(name)
+		if err != nil {
+			b.Fatal(err)
+		}
+		text.Write(code)
+	}
+	looking := &secret.Scrubber{}
+	looking.Look(secret.Known{})
+	rigs := []*rig{newRigOf(b, b.TempDir(), steps, text.String()[:32<<10], &secret.Scrubber{}), newRigOf(b, b.TempDir(), steps, text.String()[:32<<10], looking)}
+	var took [2][]time.Duration
+	var worked [2]time.Duration
+	n := 0
+	for b.Loop() {
+		n++
+		for i, r := range rigs {
+			who := fmt.Sprint("s", n)
+			before := cpu()
+			if err := r.session(b.Context(), who); err != nil {
+				b.Fatal(err)
+			}
+			worked[i] += cpu() - before
+			took[i] = append(took[i], r.m.gaps(who)...)
+		}
+	}
+	without, with := quantile(took[0], 0.5), quantile(took[1], 0.5)
+	b.ReportMetric(ms(without), "without-p50-ms")
+	b.ReportMetric(ms(with), "with-p50-ms")
+	b.ReportMetric(float64(with)/float64(without), "times")
+	b.ReportMetric(ms(worked[0])/float64(n*steps), "without-cpu-ms")
+	b.ReportMetric(ms(worked[1])/float64(n*steps), "with-cpu-ms")
 }
 
 // BenchmarkOwnTime is the same on a file system without a disk: what the
