@@ -82,6 +82,7 @@ type Settings struct {
 	AskTimeout Duration   `json:"askTimeout,omitempty"`
 	Share      bool       `json:"share,omitempty"` // share the workspace with other writers
 	Tools      []string   `json:"tools,omitempty"` // tool sets, groups and names; empty is the default set
+	Agent      string     `json:"agent,omitempty"` // kept as a file, by its name; empty: none
 
 	Snapshot     string  `json:"snapshot,omitempty"`     // git: a hidden commit of the workspace before and after each turn
 	Instructions string  `json:"instructions,omitempty"` // none: AGENTS.md and CLAUDE.md are not read

@@ -31,6 +31,9 @@ func TestMain(m *testing.M) {
 
 func TestScripts(t *testing.T) { testscript.Run(t, params()) }
 
+// agentSamples are files of agents that other programs come with.
+var agentSamples, _ = filepath.Abs(filepath.Join("..", "internal", "config", "agentfile", "testdata", "samples"))
+
 // params is how the stories of a folder are played.
 func params() testscript.Params {
 	return testscript.Params{
@@ -39,6 +42,7 @@ func params() testscript.Params {
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
+			e.Setenv("SAMPLES", agentSamples)
 			e.Setenv("USER", "tester")
 			e.Setenv("GORACE", "atexit_sleep_ms=0") // else the race detector makes each command a second longer
 			e.Setenv("XDG_STATE_HOME", "")

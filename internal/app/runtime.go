@@ -99,6 +99,7 @@ type SettingsInput struct {
 	Mode      string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
 	Approvals string   `json:"approvals,omitempty" jsonschema:"what becomes of a question: wait (for an answer), deny"`
 	Allow     []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
+	Agent     string   `json:"agent,omitempty" jsonschema:"the agent that works, which is kept as a file: NAME, NAME@RANGE or ORIGIN:NAME"`
 	Tools     string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
 	Provider  string   `json:"provider,omitempty" jsonschema:"who serves the model"`
 	Model     string   `json:"model,omitempty" jsonschema:"the model"`

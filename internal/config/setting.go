@@ -126,6 +126,9 @@ var settings = []Setting{
 	{Name: "compact-model", JSON: "compactModel", Value: "PROVIDER/MODEL", Help: "The model that summarises (default the one that works).",
 		take: func(p *parser, v given) { p.out.Compact.Model = p.summariser(v) },
 		show: func(s *Settings) string { return s.Compact.Model }},
+	{Name: "agent", JSON: "agent", Value: "NAME", Help: "The agent that works, which is kept as a file: NAME, NAME@RANGE or ORIGIN:NAME; belay agents list shows them.",
+		take: func(p *parser, v given) { p.out.Agent = v.text },
+		show: func(s *Settings) string { return s.Agent }},
 	agents("agents-depth", "agentsDepth", "How deep agents may start agents: 1 lets only the main agent; 0 lets none.", 0, func(l *belay.AgentLimits) *int { return &l.Depth }),
 	agents("agents-children", "agentsChildren", "Agents that one agent may have open.", 1, func(l *belay.AgentLimits) *int { return &l.Children }),
 	agents("agents-running", "agentsRunning", "Agents of a session that work at the same time; others wait.", 1, func(l *belay.AgentLimits) *int { return &l.Running }),
@@ -229,6 +232,14 @@ func All() []Setting { return settings }
 // setting is the row of a name.
 func setting(name string) *Setting {
 	return &settings[slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })]
+}
+
+// Narrower is a mode in place of another, if it allows no more; else it is that other.
+func Narrower(m, than belay.Mode) belay.Mode {
+	if m != "" && narrowsMode(m, than) {
+		return m
+	}
+	return than
 }
 
 // wider lists the modes that allow at least as much as one. Modes of which neither

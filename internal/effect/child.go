@@ -3,6 +3,9 @@ package effect
 import (
 	"context"
 	"encoding/json"
+	"errors"
+
+	"github.com/belay-run/belay"
 
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -45,9 +48,26 @@ func (v *performer) childStatus(ctx context.Context, eff core.PrepareChild) (p e
 		return p, nil, err
 	}
 	complete, _ := v.e.c.Tools.Get(tool.CompleteName)
-	rules, problem := parent.Child(thread.ChildWish{Agent: in.Agent, Tools: in.Tools, Limits: in.Within(eff.Limits), Depth: eff.Depth}, v.e.c.TaskPrompt, complete.Spec())
+	wish := thread.ChildWish{Agent: in.Agent, Tools: in.Tools, Limits: in.Within(eff.Limits), Depth: eff.Depth, File: v.e.c.Agent != nil && !thread.IsKind(in.Agent)}
+	rules, problem := parent.Child(wish, v.e.c.TaskPrompt, complete.Spec())
 	if problem != nil {
 		return p, problem, nil
+	}
+	if wish.File {
+		switch found, err := v.e.c.Agent(ctx, rules, in.Agent); {
+		case err != nil && ctx.Err() == nil:
+			e, _ := errors.AsType[*belay.Error](err)
+			if e == nil {
+				return p, nil, err
+			}
+			return p, &event.Problem{Class: "denied", Code: "BAD_AGENT", Message: event.CutText(e.Error(), 1000), Hint: e.Hint}, nil
+		case err != nil:
+			return p, nil, err
+		case !found:
+			wish.File = false
+			_, problem = parent.Child(wish, v.e.c.TaskPrompt, complete.Spec())
+			return p, problem, nil
+		}
 	}
 	ref, err := v.e.KeepRules(ctx, rules)
 	if err != nil {

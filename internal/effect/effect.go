@@ -47,6 +47,10 @@ type Config struct {
 	// TaskPrompt is what the instructions of every sub-agent begin with.
 	TaskPrompt string
 
+	// Agent narrows rules to an agent that is kept as a file; false: there is none of
+	// that name. nil knows none.
+	Agent func(ctx context.Context, rules *thread.Rules, name string) (bool, error)
+
 	// Surroundings are what models are told of workspaces; nil: little.
 	Surroundings Surroundings
 

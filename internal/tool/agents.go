@@ -16,7 +16,7 @@ var agentsDoc string
 // SpawnArgs is what spawn_agent takes.
 type SpawnArgs struct {
 	Task       string      `json:"task" jsonschema:"the whole task: the agent knows nothing of this conversation"`
-	Agent      string      `json:"agent,omitempty" jsonschema:"general (default), explore or plan (both read only)"`
+	Agent      string      `json:"agent,omitempty" jsonschema:"general (default), explore or plan (both read only), or one that is kept as a file"`
 	Name       string      `json:"name,omitempty" jsonschema:"to call it by"`
 	Tools      []string    `json:"tools,omitempty" jsonschema:"only these of your tools"`
 	Background bool        `json:"background,omitempty" jsonschema:"return at once"`

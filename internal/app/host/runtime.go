@@ -113,7 +113,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	secrets.Sign(key)
 	p, err := effect.New(effect.Config{
 		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, Cache: h.c.Models.Cache, ArgsKey: key, Now: h.c.Now, Live: show,
-		Keeper: h.c.Keeper, TaskPrompt: SystemPrompt(belay.CompletionRequired), Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
+		Keeper: h.c.Keeper, TaskPrompt: SystemPrompt(belay.CompletionRequired), Agent: h.childAgent, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
 	})
 	if err != nil {
 		return nil, err
@@ -170,7 +170,7 @@ func (h *Host) KeepRules(ctx context.Context, c config.Settings, d app.Draft) (b
 
 // Draft returns what a turn's rules say of tools and allowances, under the rules that
 // count in a workspace. by is who gives the allowances. The set is not kept yet.
-func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, error) {
+func (h *Host) Draft(ctx context.Context, p *app.Place, by string, c config.Settings) (app.Draft, error) {
 	under, err := h.RulesOf(p.Workspace)
 	if err != nil {
 		return app.Draft{}, err
@@ -195,7 +195,20 @@ func (h *Host) Draft(p *app.Place, by string, c config.Settings) (app.Draft, err
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
 	}
-	return app.Draft{Rules: rules, Under: under, Place: p}, nil
+	d := app.Draft{Rules: rules, Under: under, Place: p}
+	if c.Agent != "" {
+		if err := h.mainAgent(ctx, p, &d, c.Tools); err != nil {
+			return d, err
+		}
+	}
+	if slices.ContainsFunc(rules.Tools, func(t belay.ToolSpec) bool { return t.Name == tool.SpawnName }) {
+		cat, err := p.Agents(ctx, "")
+		if err != nil {
+			return d, err
+		}
+		rules.System += h.c.Models.Secrets.String(agentsToStart(cat))
+	}
+	return d, nil
 }
 
 // limitsMoney reports whether what turns under some settings cost is limited.

@@ -132,7 +132,7 @@ func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings)
 	if c.Quotas, err = p.Workspace.Quotas(); err != nil {
 		return belay.Ref{}, err
 	}
-	d, err := w.host.Draft(p, by, c)
+	d, err := w.host.Draft(ctx, p, by, c)
 	if err != nil {
 		return belay.Ref{}, settingError(err)
 	}
@@ -186,7 +186,7 @@ func (w *Workspaces) MayChange(ctx context.Context, s *session.State, more []pol
 	if err != nil {
 		return false, err
 	}
-	d, err := w.host.Draft(p, w.host.c.Principal, config.Settings{Settings: s.Settings})
+	d, err := w.host.Draft(ctx, p, w.host.c.Principal, config.Settings{Settings: s.Settings})
 	if err != nil {
 		return false, err
 	}

@@ -105,7 +105,7 @@ type Host interface {
 	Learn(ctx context.Context, workspace string) error
 	// Draft returns what a turn is decided by, under the rules that count in a
 	// workspace. by is the person who gives the allowances.
-	Draft(p *app.Place, by string, c config.Settings) (app.Draft, error)
+	Draft(ctx context.Context, p *app.Place, by string, c config.Settings) (app.Draft, error)
 	// KeepRules completes a draft and keeps it as content of the runtime's store.
 	KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error)
 	// RestoreWorktree makes a session's worktree again when its folder has gone; one

@@ -117,7 +117,7 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 	if err != nil {
 		return false, err
 	}
-	d, err := w.a.Draft(p, w.a.Principal(), c)
+	d, err := w.a.Draft(ctx, p, w.a.Principal(), c)
 	if err != nil {
 		return false, err
 	}
@@ -160,7 +160,7 @@ func (w *turnRun) rules(ctx context.Context, c config.Settings) (belay.Ref, erro
 	if err != nil {
 		return belay.Ref{}, err
 	}
-	d, err := w.a.Draft(p, w.a.Principal(), c)
+	d, err := w.a.Draft(ctx, p, w.a.Principal(), c)
 	if err != nil {
 		return belay.Ref{}, err
 	}

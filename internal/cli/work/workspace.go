@@ -25,7 +25,7 @@ func (w *turnRun) claim(ctx context.Context, c config.Settings, t *app.ThreadSta
 	}
 	p, err := w.a.Again(ctx, w.workspace) // it may have waited for another process
 	if err == nil {
-		d, err = w.a.Draft(p, w.a.Principal(), c)
+		d, err = w.a.Draft(ctx, p, w.a.Principal(), c)
 	}
 	if err != nil {
 		return use, d, errors.Join(err, release())

@@ -29,6 +29,7 @@ type ChildWish struct {
 	Tools  []string // names; empty: all that the agent may have
 	Limits belay.Limits
 	Depth  int
+	File   bool // the agent is kept as a file: its rules are narrowed by that
 }
 
 // Child are the rules of a sub-agent under these: no tool, mode, boundary or limit that
@@ -36,13 +37,18 @@ type ChildWish struct {
 // tool that ends it, which a parent in a conversation hasn't got.
 func (r *Rules) Child(w ChildWish, prompt string, complete belay.ToolSpec) (*Rules, *event.Problem) {
 	i := slices.IndexFunc(Agents, func(a Agent) bool { return a.Name == cmp.Or(w.Agent, Agents[0].Name) })
-	if i < 0 {
+	switch {
+	case w.File:
+		i = 0
+	case i < 0:
 		return nil, &event.Problem{Class: "not_found", Code: "UNKNOWN_AGENT", Message: "there is no agent " + event.CutText(w.Agent, maxWord), Hint: "there are " + agentNames()}
 	}
 	agent := Agents[i]
+	agent.Name = cmp.Or(w.Agent, agent.Name)
 	child := *r
 	child.content, child.set = nil, nil
 	child.Agent, child.System = agent.Name, strings.TrimRight(prompt, "\n")+"\n\n# Your part\n"+agent.Instructions+"\n"
+	child.Settings.Agent, child.AgentFile = "", nil
 	child.Settings.Completion, child.Output = belay.CompletionRequired, nil
 	child.Settings.Limits, child.Settings.Budget = w.Limits, belay.Amounts{}
 	child.Tools = nil
@@ -74,4 +80,9 @@ func agentNames() string {
 		names = append(names, a.Name)
 	}
 	return strings.Join(names, ", ")
+}
+
+// IsKind reports whether a name is that of a built-in agent; none is the first of them.
+func IsKind(name string) bool {
+	return name == "" || slices.ContainsFunc(Agents, func(a Agent) bool { return a.Name == name })
 }

@@ -24,12 +24,13 @@ type Rules struct {
 	Workspace          string           `json:"workspace"`
 	Output             json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
 	Boundary           Boundary         `json:"boundary"`
-	Policy             *belay.Ref       `json:"policy,omitempty"`   // the gate's rules, as content; none: the built-in ones of this build
-	Agent              string           `json:"agent,omitempty"`    // whose turns these are
-	ByOther            bool             `json:"guest,omitempty"`    // the turn was submitted by another account than the session's owner
-	UntrustedWorkspace bool             `json:"strange,omitempty"`  // the workspace's files are untrusted
-	Home               string           `json:"home,omitempty"`     // of the user, for the paths in command lines
-	Shadowed           bool             `json:"shadowed,omitempty"` // programs are looked for where the workspace can put some
+	Policy             *belay.Ref       `json:"policy,omitempty"`    // the gate's rules, as content; none: the built-in ones of this build
+	Agent              string           `json:"agent,omitempty"`     // whose turns these are
+	AgentFile          *AgentFile       `json:"agentFile,omitempty"` // that describes the agent; nil: none does
+	ByOther            bool             `json:"guest,omitempty"`     // the turn was submitted by another account than the session's owner
+	UntrustedWorkspace bool             `json:"strange,omitempty"`   // the workspace's files are untrusted
+	Home               string           `json:"home,omitempty"`      // of the user, for the paths in command lines
+	Shadowed           bool             `json:"shadowed,omitempty"`  // programs are looked for where the workspace can put some
 
 	Routes  []core.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
 	Profile core.Profile     `json:"profile,omitzero"` // what the turn needs of a model
@@ -46,6 +47,14 @@ type Rules struct {
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names
+}
+
+// AgentFile is the file that an agent was made of.
+type AgentFile struct {
+	Version string       `json:"version,omitempty"`
+	Origin  string       `json:"origin"`
+	Path    string       `json:"path"`
+	Digest  belay.Digest `json:"digest"`
 }
 
 // Gate are the rules that calls are judged by; nil until those that Policy names
