@@ -24,9 +24,12 @@ type call struct {
 // clientScenarios are what the client does besides reading what the server has, by the
 // names of the suite.
 var clientScenarios = map[string]func(known []mcp.Definition) ([]call, error){
-	"initialize":               nothing,
-	"tools_call":               these(call{"add_numbers", json.RawMessage(`{"a":5,"b":3}`)}),
-	"sse-retry":                these(call{"test_reconnection", json.RawMessage(`{}`)}),
+	"initialize":                          nothing,
+	"tools_call":                          these(call{"add_numbers", json.RawMessage(`{"a":5,"b":3}`)}),
+	"sse-retry":                           these(call{"test_reconnection", json.RawMessage(`{}`)}),
+	"elicitation-sep1034-client-defaults": these(call{"test_client_elicitation_defaults", json.RawMessage(`{}`)}),
+	"sep-2322-client-request-state": these(call{"test_mrtr_echo_state", json.RawMessage(`{}`)}, call{"test_mrtr_unrelated", json.RawMessage(`{}`)},
+		call{"test_mrtr_no_state", json.RawMessage(`{}`)}, call{"test_mrtr_no_result_type", json.RawMessage(`{}`)}),
 	"request-metadata":         nothing,
 	"json-schema-ref-no-deref": nothing,
 	"json-schema-2020-12-preservation": func(known []mcp.Definition) ([]call, error) {
