@@ -16,7 +16,7 @@ import (
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 // pages are the addresses that show the page; where its script finds the rest.
-var pages = []string{"/{$}", "/sessions", "/sessions/{id}", "/approvals", "/approvals/{id}", "/policies", "/costs", "/programs", "/health", "/access", "/settings"}
+var pages = []string{"/{$}", "/sessions", "/sessions/{id}", "/approvals", "/approvals/{id}", "/policies", "/access"}
 
 // kinds are those of the console's files.
 var kinds = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}

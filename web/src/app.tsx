@@ -17,7 +17,7 @@ setTheme(localStorage.getItem("belay.theme") ?? "system");
 
 function Frame() {
 	const path = at.value.path;
-	const place = path === "/" ? places[0] : places.find((p) => path === p.path || path.startsWith(p.path + "/"));
+	const place = places.find((p) => path === p.path || p.path !== "/" && path.startsWith(p.path + "/"));
 	const waiting = useLive("waiting", (s) => read<ActionsShown>("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn.")).data?.actions ?? [];
 	const [help, setHelp] = useState(false);
 	useEffect(() => {

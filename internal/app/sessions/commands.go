@@ -35,6 +35,7 @@ func Reads() []app.Read {
 	return []app.Read{
 		app.SessionModel("tool_inventory_snapshot", "the workspace's rules", "The tools that a session's next turn has.", toolInventory),
 		app.DefineRead(app.Read{Name: "routing_limit_summary", Of: "sessions", View: "standings, sessions", Doc: "Which model is asked and why, usage, cost, limits, budget.", ID: "Whose."}, routingLimits),
+		app.DefineRead(app.Read{Name: "getOverview", Path: "/v1/overview", Tag: "reads", Doc: "Show what needs a person, what runs, and how the last 24 hours went, over all sessions."}, overview),
 		app.DefineRead(app.Read{Name: "getRun", Path: "/v1/runs/{id}", Tag: "runs", Doc: "Show a run: how far it is, and how it ended.", ID: "The run."}, getRun),
 		app.DefineRead(app.Read{Name: "why", Path: "/v1/why/{id}", Tag: "reads", Doc: "Say from the facts why something happened.", ID: "A turn, step, call, action, task, run, session or event, or the beginning of its id."}, why),
 		app.DefineRead(app.Read{Name: "getQuotas", Path: "/v1/quotas", Tag: "reads", Doc: "Show what quotas have left in their windows."}, quotas),

@@ -1,6 +1,8 @@
 package browser
 
 import (
+	"encoding/json"
+	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -35,15 +37,18 @@ func TestAPersonGetsInAndAnswers(t *testing.T) {
 	s := serve(t, asking)
 	address := s.run("console", "--role", "owner")
 	p.open(address)
-	p.shows("No sessions here.")
+	p.shows("nothing ran today")
 	p.expect("location.hash === ''")
 	_, code, _ := strings.Cut(address, "#code=")
 	if status := s.do("/v1/login", `{"code":"`+code+`"}`, nil); status != http.StatusUnauthorized {
 		t.Errorf("the code counts twice: %d", status)
 	}
 	session := s.submit(`{"text":"The test TestQueue fails one time in twenty."}`)
-	p.shows("The test TestQueue fails")
+	p.shows("Review")
 	p.expect("document.title.startsWith('(1)')")
+	p.shoot("overview")
+	p.press("Sessions")
+	p.shows("The test TestQueue fails")
 	p.shoot("sessions")
 
 	p.press("Approvals")
@@ -118,6 +123,7 @@ func TestASessionIsAConversation(t *testing.T) {
 	p := browse(t)
 	s := serve(t, talking)
 	p.open(s.run("console", "--role", "owner"))
+	p.press("Sessions")
 	p.shows("No sessions here.")
 	session := s.submit(`{"text":"Look at the queue."}`)
 	p.press("Look at the queue.")
@@ -150,5 +156,46 @@ func TestASessionIsAConversation(t *testing.T) {
 	s.do("/v1/commands/delete_session", `{"sessionId":"`+session+`"}`, nil)
 	p.press("Chat")
 	p.shows("there is no session")
+	p.clean(s)
+}
+
+// TestRulesAreRehearsed: the page says of other rules what the command says of them, and
+// what an owner may not do without a right isn't done.
+// Guarantee: V46.
+func TestRulesAreRehearsed(t *testing.T) {
+	p := browse(t)
+	s := serve(t, asking)
+	p.open(s.run("console"))
+	s.submit(`{"text":"Go.","settings":{"allow":["edit"]}}`)
+	p.shows("Review")
+	p.press("Rules")
+	p.press("Judge")
+	p.shows("builtin/ask-network")
+	rules := filepath.Join(s.dir, "next.yaml")
+	text := "version: 1\nrules:\n  - id: no-push\n    verdict: deny\n    reason: not here\n    when: {tool: exec, command: {program: git, prefix: push}}\n    examples: [git push]\n"
+	if err := os.WriteFile(rules, []byte(text), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	var replayed struct{ Changed, Decisions int }
+	if err := json.Unmarshal([]byte(s.run("policy", "replay", "--json", "--counts", "--rules", rules)), &replayed); err != nil || replayed.Changed == 0 {
+		t.Fatalf("%+v %v", replayed, err)
+	}
+	p.js("document.querySelector('textarea').select()")
+	p.js(fmt.Sprintf("document.execCommand('insertText', false, %q)", text))
+	p.press("Rehearse")
+	p.shows(fmt.Sprintf("%d of %d recorded calls would be decided otherwise", replayed.Changed, replayed.Decisions))
+	p.shoot("rules")
+	p.press("Access")
+	p.shows("The list of tokens is an owner's.")
+	p.expect("document.querySelector('main .button').getAttribute('aria-disabled') === 'true'")
+	p.open(s.run("console", "--role", "owner"))
+	p.press("Access")
+	p.press("New token")
+	p.press("Make it")
+	p.shows("It is shown this once")
+	p.expect("/^belay_/.test(document.querySelector('dialog pre').innerText)")
+	p.press("Close")
+	p.shows("operator")
+	p.shoot("access")
 	p.clean(s)
 }

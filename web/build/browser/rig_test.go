@@ -231,6 +231,9 @@ func browse(t *testing.T) *page {
 			return cdp.Call(ctx, t, network.Enable, network.EnableParams{})
 		})
 	}
+	if err == nil {
+		err = chromedp.Do(ctx, chromedp.EmulateViewport(1600, 900))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,7 +1,10 @@
 // The pages: a file and a line each.
 import type { ComponentType } from "preact";
 import type { IconName } from "../ui";
+import { Access } from "./access";
 import { Approvals } from "./approvals";
+import { Overview } from "./overview";
+import { Policies } from "./policies";
 import { Sessions } from "./sessions";
 
 export interface Place {
@@ -14,6 +17,9 @@ export interface Place {
 }
 
 export const places: Place[] = [
+	{ path: "/", icon: "layout-dashboard", title: "Overview", key: "o", page: Overview },
 	{ path: "/sessions", icon: "list", title: "Sessions", key: "s", page: Sessions },
 	{ path: "/approvals", icon: "inbox", title: "Approvals", key: "a", page: Approvals, waits: true },
+	{ path: "/policies", icon: "shield", title: "Rules", key: "p", page: Policies },
+	{ path: "/access", icon: "key-round", title: "Access", key: "t", page: Access },
 ];
