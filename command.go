@@ -472,6 +472,8 @@ type (
 		Priority int          `json:"priority,omitempty"` // of the turn, as in SubmitTurn
 		Budget   *BudgetGrant `json:"budget,omitempty"`   // that goes with the turn
 
+		Plan *TaskPlan `json:"plan,omitempty"` // the session starts it, and is told how it ends
+
 		Parent   TaskID     `json:"parent,omitempty"`     // of the agent that wants it done
 		Subagent SubagentID `json:"subagentId,omitempty"` // that does it
 		Wait     bool       `json:"wait,omitempty"`       // until StartTask
@@ -574,10 +576,16 @@ type (
 		Reason   string     `json:"reason,omitempty"`
 	}
 
-	// StartTask starts the first attempt of a task that was created to wait.
+	// StartTask starts the first attempt of a task that was created to wait. With a turn it
+	// says of one that was planned what is to be started later.
 	StartTask struct {
 		cmd
 		Budget *BudgetGrant `json:"budget,omitempty"` // that goes with the turn
+
+		Thread ThreadID `json:"thread,omitempty"`
+		Turn   TurnID   `json:"turn,omitempty"`
+		Rules  Ref      `json:"rules,omitzero"`
+		Reason string   `json:"reason,omitempty"` // why it waits
 	}
 
 	// TakeOver tells a stream that a new process drives it: nothing that was in
@@ -628,6 +636,12 @@ var commands = map[string]reflect.Type{
 	"continue_task":       reflect.TypeFor[ContinueTask](),
 	"send_subagent_input": reflect.TypeFor[SendSubagentInput](),
 	"close_subagent":      reflect.TypeFor[CloseSubagent](),
+	"plan_task":           reflect.TypeFor[PlanTask](),
+	"update_task":         reflect.TypeFor[UpdateTask](),
+	"begin_task":          reflect.TypeFor[BeginTask](),
+	"link_tasks":          reflect.TypeFor[LinkTasks](),
+	"mark_task":           reflect.TypeFor[MarkTask](),
+	"block_task":          reflect.TypeFor[BlockTask](),
 	"start_task":          reflect.TypeFor[StartTask](),
 	"end_attempt":         reflect.TypeFor[EndAttempt](),
 	"take_over":           reflect.TypeFor[TakeOver](),

@@ -16,6 +16,7 @@ const (
 	CodeIDConflict      Code = "id_conflict"      // the id was used with another body
 	CodeNotFound        Code = "not_found"        // there is no such thing
 	CodeBadState        Code = "bad_state"        // not in the state that it is in
+	CodeCycle           Code = "cycle"            // tasks would wait for one another
 	CodeAlreadyAnswered Code = "already_answered" // the question has an answer
 	CodeUnknownAction   Code = "unknown_action"   // there is no such question
 	CodeBadCommand      Code = "bad_command"      // the command is not one, or not for this

@@ -27,7 +27,19 @@ type SessionUpdated struct {
 	Hold     *HoldChange         `json:"hold,omitempty"`     // of the workspace, among its threads
 	Use      *belay.WorkspaceUse `json:"use,omitempty"`      // how it uses its workspace
 	Worktree *belay.Worktree     `json:"worktree,omitempty"` // made for it, or removed
+	Planned  *PlannedTask        `json:"planned,omitempty"`  // a task that it starts itself, and how that stands
 	Used     *ThreadUse          `json:"used,omitempty"`     // what a thread's programs used, if several threads have programs
+}
+
+// PlannedTask is a task that a session starts when nothing blocks it.
+type PlannedTask struct {
+	Task     belay.TaskID   `json:"taskId"`
+	Status   string         `json:"status"` // of the standard
+	Parent   belay.TaskID   `json:"parentTaskId,omitempty"`
+	Priority *int           `json:"priority,omitempty"`
+	Thread   belay.ThreadID `json:"thread,omitempty"` // of one that is to start: where
+	Turn     belay.TurnID   `json:"turn,omitempty"`
+	Reason   string         `json:"reason,omitempty"`
 }
 
 // ThreadUse is what the programs of a thread used since its beginning.

@@ -16,6 +16,9 @@ type TaskCreated struct {
 	Thread    belay.ThreadID     `json:"assignedThread,omitempty"`
 	By        string             `json:"by,omitempty"`
 	Title     string             `json:"title,omitempty"`
+	Owner     string             `json:"owner,omitempty"`
+	Priority  int                `json:"priority,omitempty"`
+	Planned   bool               `json:"planned,omitempty"`   // the session starts it, and is told how it ends
 	Node      string             `json:"node,omitempty"`      // for kind node: the flow's node
 	Iteration int                `json:"iteration,omitempty"` // of that node, from 1
 }
@@ -109,7 +112,7 @@ type TaskAttemptFailed struct {
 	Reason  string        `json:"reason"`
 }
 
-// TaskAccepted says that an owner takes responsibility for the task.
+// TaskAccepted says that the session takes responsibility for the task.
 type TaskAccepted struct {
 	fact
 	By string `json:"by,omitempty"`
@@ -121,9 +124,10 @@ type TaskQueued struct {
 	Position int    `json:"position,omitempty"`
 	Reason   string `json:"reason,omitempty"` // capacity, dependency, order
 
-	Turn     belay.TurnID `json:"turn,omitempty"` // of the first attempt, which waits
-	Rules    *belay.Ref   `json:"rules,omitempty"`
-	Priority int          `json:"priority,omitempty"`
+	Thread   belay.ThreadID `json:"assignedThread,omitempty"` // of a planned task
+	Turn     belay.TurnID   `json:"turn,omitempty"`           // of the first attempt, which waits
+	Rules    *belay.Ref     `json:"rules,omitempty"`
+	Priority int            `json:"priority,omitempty"`
 
 	Input  int            `json:"input,omitempty"` // as in task.attempt.started
 	Text   *belay.Content `json:"text,omitempty"`  // of its turn; none: the objective
@@ -136,7 +140,8 @@ type TaskUpdated struct {
 	fact
 	Title     string         `json:"title,omitempty"`
 	Objective *belay.Content `json:"objective,omitempty"`
-	Priority  int            `json:"priority,omitempty"`
+	Owner     string         `json:"owner,omitempty"`
+	Priority  *int           `json:"priority,omitempty"`
 	Assignee  string         `json:"assignee,omitempty"`
 	By        string         `json:"by,omitempty"`
 }
@@ -202,9 +207,18 @@ type TaskDelegated struct {
 // TaskDependencyUpdated changes an edge between a task and something else.
 type TaskDependencyUpdated struct {
 	fact
-	Relation string       `json:"relation"` // parent, child, blocks, blocked_by, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence
-	Op       string       `json:"op"`       // added, removed, met, taken
-	Target   belay.TaskID `json:"target,omitempty"`
-	Edge     string       `json:"edge,omitempty"` // of the flow: FROM->TO
-	Because  string       `json:"because,omitempty"`
+	Relation belay.Relation `json:"relation"`         // parent, blocked_by, source_task, source_attempt, spawned_subagent, assigned_thread, produced_artifact, consumed_artifact, evidence
+	Op       string         `json:"op"`               // added, removed, met, taken
+	Target   belay.TaskID   `json:"target,omitempty"` // of a relation between tasks
+	To       string         `json:"to,omitempty"`     // an id, of any other
+	OnFailed string         `json:"onFailed,omitempty"`
+	Edge     string         `json:"edge,omitempty"` // of the flow: FROM->TO
+	Because  string         `json:"because,omitempty"`
 }
+
+// Ops of a TaskDependencyUpdated.
+const (
+	EdgeAdded   = "added"
+	EdgeRemoved = "removed"
+	EdgeMet     = "met"
+)

@@ -35,7 +35,7 @@ var scenarios = []scenario{
 	{name: "Queue and resume", story: "queue_and_resume"},
 	{name: "Context compaction", story: "context_compaction"},
 	{name: "Subagent delegation", story: "subagent_delegation"},
-	{name: "Agent task retry and graph", commands: []string{"link_tasks", "create_task"}},
+	{name: "Agent task retry and graph", story: "task_retry_and_graph"},
 	{name: "Evidence export", commands: []string{"export_evidence"}},
 	{name: "Old session recovery", story: "old_session"},
 	{name: "Permission and sandbox fact", story: "permission_and_sandbox"},

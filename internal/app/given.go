@@ -16,6 +16,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/window"
 	"github.com/belay-run/belay/internal/model/tokens"
@@ -165,4 +166,21 @@ func (e excerpts) of(ctx context.Context, ref belay.Ref, text string, end bool) 
 	text = window.NewIndex(text, window.ChunkTokens).Excerpt(ref.Digest.Short(), text, e.question, e.least, end)
 	shown, err := e.st.Put(ctx, []byte(text), "text/plain")
 	return &shown, text, err
+}
+
+// priorities are words for what comes first among what waits.
+var priorities = map[string]int{"low": -1, "": 0, "normal": 0, "high": 1}
+
+// PriorityOf is the number of a word for a priority.
+func PriorityOf(word string) (int, error) {
+	n, ok := priorities[word]
+	if !ok {
+		return 0, belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", input.Shown(word))
+	}
+	return n, nil
+}
+
+// FirstThread is a session's default thread.
+func FirstThread(id belay.SessionID) belay.ThreadID {
+	return belay.ThreadID(belay.DeriveID(belay.PrefixThread, id.Stream(), 0, 0))
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/app/servers"
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/app/storage"
+	"github.com/belay-run/belay/internal/app/tasks"
 	"github.com/belay-run/belay/internal/app/transfer"
 	"github.com/belay-run/belay/internal/app/turns"
 )
@@ -22,7 +23,7 @@ import (
 // Commands returns the table of commands: the standard's, also those whose subsystem
 // isn't here yet, and the runtime's own.
 func Commands() []app.Command {
-	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), storage.Commands(), channels.Commands(), access.Commands(), servers.Commands(), planned())
+	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), tasks.Commands(), storage.Commands(), channels.Commands(), access.Commands(), servers.Commands(), planned())
 }
 
 // Reads returns the table of reads.
@@ -33,16 +34,11 @@ func Reads() []app.Read {
 // planned are the standard's commands that this build hasn't.
 func planned() []app.Command {
 	return []app.Command{
-		app.Planned("create_task", true, "tasks", "Create a task without starting it."),
-		app.Planned("update_task", true, "tasks", "Change a task's objective or constraints."),
-		app.Planned("start_task", true, "tasks", "Start a task that was created."),
 		app.Planned("append_task_progress", true, "tasks", "Record progress of a task."),
 		app.Planned("pause_task", true, "tasks", "Pause a task."),
 		app.Planned("resume_task", true, "tasks", "Go on with a paused task."),
 		app.Planned("complete_task", true, "tasks", "Reconcile a task as completed."),
 		app.Planned("fail_task", true, "tasks", "Reconcile a task as failed."),
-		app.Planned("link_tasks", true, "task graphs", "Add an edge between tasks."),
-		app.Planned("unlink_tasks", true, "task graphs", "Remove an edge between tasks."),
 		app.Planned("spawn_subagent", true, "sub-agents", "Start a child."),
 		app.Planned("export_evidence", false, "evidence", "Export an evidence pack."),
 		app.Planned("export_replay", false, "replay", "Export a replay case."),

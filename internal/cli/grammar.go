@@ -48,6 +48,7 @@ func topCommands(a *command.Program) []topCommand {
 		{"stats", "Count how turns end, how tools and models fare, what was decided and used.", func() any { return new(sessions.StatsCmd) }, ""},
 		{"top", "Show which sessions are driven and what their programs take, again and again.", func() any { return new(sessions.TopCmd) }, "list_running_sessions"},
 		{"agents", "Agents: those that a session's agents started, and those that are kept as files.", func() any { return new(sessions.AgentsCmd) }, ""},
+		{"tasks", "Plan tasks, join them, start them and see how they stand.", func() any { return new(sessions.TasksCmd) }, ""},
 		{"process", "List the programs that sessions run, read their output, write to them, end them.", func() any { return new(sessions.ProcessCmd) }, ""},
 		{"outputs", "List what programs and tools printed and the store keeps, and let it go.", func() any { return new(machine.OutputsCmd) }, ""},
 		{"attach", "Follow a program and type on it, through the server. Ctrl-P Ctrl-Q detaches.", func() any { return new(sessions.AttachCmd) }, "attach"},

@@ -26,9 +26,7 @@ func readModels() []app.Read {
 // waiting for what: the commands whose subsystem isn't here yet. Whoever makes
 // one work takes it out.
 var notHere = map[string]string{
-	"create_task": "tasks", "update_task": "tasks", "start_task": "tasks", "append_task_progress": "tasks", "pause_task": "tasks",
-	"resume_task": "tasks", "complete_task": "tasks", "fail_task": "tasks",
-	"link_tasks": "task graphs", "unlink_tasks": "task graphs",
+	"append_task_progress": "tasks", "pause_task": "tasks", "resume_task": "tasks", "complete_task": "tasks", "fail_task": "tasks",
 	"spawn_subagent":  "sub-agents",
 	"resume_subagent": "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",

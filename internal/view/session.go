@@ -21,6 +21,7 @@ const (
 	maxFiles   = 200
 	maxPublic  = 100
 	maxTasks   = 50
+	maxEdges   = 16  // of a task
 	maxThreads = 100 // an unfinished one is never dropped
 	maxPreview = 240 // bytes of a prompt, a reason, an objective
 )
@@ -119,12 +120,27 @@ type Thread struct {
 // Task is an objective and how far it is.
 type Task struct {
 	ID        belay.TaskID   `json:"id"`
+	Title     string         `json:"title,omitempty"`
 	Objective string         `json:"objective,omitempty"` // its beginning
-	Status    string         `json:"status"`              // a word of the standard: accepted, running, completed, …
+	Owner     string         `json:"owner,omitempty"`
+	Priority  int            `json:"priority,omitempty"`
+	Planned   bool           `json:"planned,omitempty"` // it was made to be started later
+	Parent    belay.TaskID   `json:"parent,omitempty"`
+	Status    string         `json:"status"` // a word of the standard: accepted, running, completed, …
 	Reason    string         `json:"reason,omitempty"`
 	Attempts  int            `json:"attempts,omitempty"`
 	Thread    belay.ThreadID `json:"thread,omitempty"`
 	Run       belay.RunID    `json:"run,omitempty"` // the newest
+
+	Edges []TaskEdge `json:"edges,omitempty"` // to what else it has to do with, at most 16
+}
+
+// TaskEdge leads from a task to something that it has to do with.
+type TaskEdge struct {
+	Relation belay.Relation `json:"relation"`
+	Target   string         `json:"target"` // an id
+	OnFailed string         `json:"onFailed,omitempty"`
+	Met      bool           `json:"met,omitempty"` // of a blocker: it ended well
 }
 
 // Action is a question that waits for a person.

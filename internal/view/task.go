@@ -1,12 +1,19 @@
 package view
 
 import (
+	"cmp"
+	"slices"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 )
 
-// applyTask folds a fact of a task's stream.
+// applyTask folds a fact of a task, and those of the session about its edges.
 func (s *Session) applyTask(e event.Envelope) {
+	if p, ok := e.Data.(event.TaskDependencyUpdated); ok && e.IDs.Task != "" {
+		s.task(e.IDs.Task).edge(p)
+		return
+	}
 	if e.Stream.Kind() != belay.KindTask || e.IDs.Task == "" {
 		return
 	}
@@ -14,8 +21,19 @@ func (s *Session) applyTask(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.TaskCreated:
 		t.Objective, t.Thread, t.Status = preview(p.Objective.Text), p.Thread, "accepted"
+		t.Title, t.Owner, t.Priority, t.Planned, t.Parent = preview(p.Title), p.Owner, p.Priority, p.Planned, e.IDs.ParentTask
+	case event.TaskUpdated:
+		t.Title, t.Owner = cmp.Or(preview(p.Title), t.Title), cmp.Or(p.Owner, t.Owner)
+		if p.Objective != nil {
+			t.Objective = preview(p.Objective.Text)
+		}
+		if p.Priority != nil {
+			t.Priority = *p.Priority
+		}
+	case event.TaskQueued:
+		t.Status, t.Reason, t.Thread = "queued", p.Reason, cmp.Or(p.Thread, t.Thread)
 	case event.TaskStarted:
-		t.Status = "running"
+		t.Status, t.Reason = "running", ""
 	case event.TaskRetrying:
 		t.Status, t.Reason = "retrying", preview(p.Reason)
 	case event.TaskCancelRequested:
@@ -24,6 +42,22 @@ func (s *Session) applyTask(e event.Envelope) {
 		t.Status, t.Attempts, t.Thread, t.Run = "running", p.Number, p.Thread, e.IDs.Run
 	case event.TaskOver:
 		t.Status, t.Reason = event.TaskStatus(p), preview(p.End().Reason)
+	}
+}
+
+// edge keeps an edge of the task.
+func (t *Task) edge(p event.TaskDependencyUpdated) {
+	target := cmp.Or(string(p.Target), p.To)
+	i := slices.IndexFunc(t.Edges, func(e TaskEdge) bool { return e.Relation == p.Relation && e.Target == target })
+	switch {
+	case p.Op == event.EdgeRemoved && i >= 0:
+		t.Edges = slices.Delete(t.Edges, i, i+1)
+	case p.Op == event.EdgeMet && i >= 0:
+		t.Edges[i].Met = true
+	case p.Op == event.EdgeAdded && i >= 0:
+		t.Edges[i].OnFailed = p.OnFailed
+	case p.Op == event.EdgeAdded && len(t.Edges) < maxEdges:
+		t.Edges = append(t.Edges, TaskEdge{Relation: p.Relation, Target: target, OnFailed: p.OnFailed})
 	}
 }
 

@@ -96,7 +96,7 @@ func StatusOf(c belay.Code) int {
 		return http.StatusNotFound
 	case belay.CodeMethod:
 		return http.StatusMethodNotAllowed
-	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists:
+	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists, belay.CodeCycle:
 		return http.StatusConflict
 	case belay.CodeDeleted, belay.CodeExpired:
 		return http.StatusGone

@@ -165,13 +165,13 @@ func QueueOf(at Standing, s *snapshot.Session) *QueueSnapshot {
 type TaskSnapshot struct {
 	Standing
 	Summary snapshot.TaskSummary `json:"taskSummary"`
-	Tasks   []*snapshot.Task     `json:"tasks"`     // the newest, the last one last
-	Graph   snapshot.State       `json:"taskGraph"` // edges besides parents
+	Tasks   []*snapshot.Task     `json:"tasks"` // the newest, the last one last
+	Graph   snapshot.TaskGraph   `json:"taskGraph"`
 }
 
 // TasksOf answers how the tasks of a session are.
 func TasksOf(at Standing, s *snapshot.Session) *TaskSnapshot {
-	return &TaskSnapshot{at, s.TaskSummary, s.Tasks, snapshot.State{Status: "unavailable", Reason: "this build has no edges between tasks"}}
+	return &TaskSnapshot{at, s.TaskSummary, s.Tasks, s.Graph}
 }
 
 // ContextBoundary is the context_boundary_snapshot.

@@ -13,7 +13,7 @@ import (
 // standings is the view that keeps folded snapshots of sessions; its number
 // changes with what a fold keeps. Rows are written when snapshots are asked for,
 // so the view's own position says nothing: each row has one.
-const standings = "standings/3"
+const standings = "standings/4"
 
 // Bounds of what is kept.
 const (

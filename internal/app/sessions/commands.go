@@ -1,5 +1,5 @@
 // Package sessions has the use cases that find, show and change sessions, and show
-// their threads, tasks and runs.
+// their threads and runs.
 package sessions
 
 import (
@@ -13,8 +13,6 @@ func Commands() []app.Command {
 	return []app.Command{
 		app.DefineLook("get_session", auth.Read, "Show a session: its threads, tasks, open questions and figures.", getSession),
 		app.DefineLook("get_thread_read", auth.Read, "Show a thread: its turn, what waits behind it, what it asks.", getThreadRead),
-		app.DefineLook("list_tasks", auth.Read, "List the tasks of a session.", listTasks),
-		app.DefineLook("get_task", auth.Read, "Show a task and its attempts.", getTask),
 		app.DefineLook("list_subagents", auth.Read, "List the agents that a session's agents started, and how far they are.", Subagents),
 		app.Define("send_subagent_input", auth.Work, true, "Tell an agent that another one started something more; one that has ended goes on with it.", SendInput),
 		app.Define("wait_subagents", auth.Read, false, "Wait until agents of a session have ended, or for some time, and show how.", waitSubagents),

@@ -8,7 +8,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
-	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -112,53 +111,6 @@ func getThreadRead(ctx context.Context, r *app.Call, f app.Fresh, in *GetThreadR
 		out.Status = view.Queued
 	}
 	return out, nil
-}
-
-// ListTasks is what list_tasks takes.
-type ListTasks struct {
-	Session belay.SessionID `json:"sessionId"`
-	app.AsOf
-}
-
-// TasksShown are the tasks of a session.
-type TasksShown struct {
-	app.Fresh
-	Session belay.SessionID `json:"sessionId"`
-	Tasks   []view.Task     `json:"tasks"` // newest last
-}
-
-func listTasks(ctx context.Context, r *app.Call, f app.Fresh, in *ListTasks) (*TasksShown, error) {
-	s, err := getSession(ctx, r, f, &GetSession{Session: in.Session})
-	if err != nil {
-		return nil, err
-	}
-	return &TasksShown{f, in.Session, slices.Concat([]view.Task{}, s.Session.Tasks)}, nil
-}
-
-// GetTask is what get_task takes.
-type GetTask struct {
-	Session belay.SessionID `json:"sessionId"`
-	Task    belay.TaskID    `json:"taskId"`
-	app.AsOf
-}
-
-// TaskShown is a task and its attempts.
-type TaskShown struct {
-	app.Fresh
-	Session   belay.SessionID `json:"sessionId"`
-	Task      belay.TaskID    `json:"taskId"`
-	Thread    belay.ThreadID  `json:"threadId"`
-	Objective belay.Content   `json:"objective,omitzero"`
-	Status    string          `json:"status"`
-	Attempts  []task.Attempt  `json:"attempts"`
-}
-
-func getTask(ctx context.Context, r *app.Call, f app.Fresh, in *GetTask) (*TaskShown, error) {
-	t, err := r.Task(ctx, in.Session, in.Task)
-	if err != nil {
-		return nil, err
-	}
-	return &TaskShown{f, in.Session, in.Task, t.Thread, t.Objective, t.Status, slices.Concat([]task.Attempt{}, t.Attempts)}, nil
 }
 
 // GetToolInventory is what get_tool_inventory takes.

@@ -21,7 +21,7 @@ func (s *submission) before(ctx context.Context) (*app.Result, error) {
 	if n := len(st.Threads); !s.named && n > 0 {
 		in.Thread = st.Threads[n-1]
 	} else if !s.named {
-		in.Thread = firstThread(in.Session)
+		in.Thread = app.FirstThread(in.Session)
 	}
 	if err := s.foreign(ctx); err != nil {
 		// Perhaps it was submitted a moment before, and the session knows by

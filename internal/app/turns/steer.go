@@ -152,27 +152,6 @@ func turnOf(th *thread.State) belay.TurnID {
 	return ""
 }
 
-// CancelTask is what cancel_task takes.
-type CancelTask struct {
-	Session belay.SessionID `json:"sessionId"`
-	Task    belay.TaskID    `json:"taskId"`
-	Reason  string          `json:"reason,omitempty"`
-}
-
-func cancelTask(ctx context.Context, r *app.Call, in *CancelTask) (*app.Result, error) {
-	if err := input.Text("reason", in.Reason, app.MaxReason); err != nil {
-		return nil, err
-	}
-	if _, err := r.Task(ctx, in.Session, in.Task); err != nil {
-		return nil, err
-	}
-	told, err := r.Send(ctx, in.Session, in.Task.Stream(), belay.CancelTask{Reason: in.Reason})
-	if err == nil {
-		told.Task = in.Task
-	}
-	return told, err
-}
-
 // RetryTask is what retry_task takes.
 type RetryTask struct {
 	Session belay.SessionID `json:"sessionId"`

@@ -62,9 +62,6 @@ func (in *SubmitTurn) given() (app.Given, error) {
 // maxFileName bounds what the caller calls a file, in bytes.
 const maxFileName = 1 << 10
 
-// priorities are the words of SubmitTurn.Priority.
-var priorities = map[string]int{"low": -1, "": 0, "normal": 0, "high": 1}
-
 func (in *SubmitTurn) check() error {
 	if err := cmp.Or(
 		input.ID("sessionId", string(in.Session)), input.ID("threadId", string(in.Thread)), input.ID("turnId", string(in.Turn)), input.ID("taskId", string(in.Task)),
@@ -81,10 +78,14 @@ func (in *SubmitTurn) check() error {
 	if err := (belay.Queueing{Mode: belay.QueueMode(in.Queue)}).Check(); err != nil {
 		return queueError("queue", err)
 	}
-	if _, ok := priorities[in.Priority]; !ok {
-		return input.At("priority", belay.Errorf(belay.CodeBadCommand, "%q is none of low, normal, high", input.Shown(in.Priority)))
-	}
-	return nil
+	_, err := app.PriorityOf(in.Priority)
+	return input.At("priority", err)
+}
+
+// priority is the turn's.
+func (in *SubmitTurn) priority() int {
+	n, _ := app.PriorityOf(in.Priority) // it was checked
+	return n
 }
 
 // submission is a turn on its way.
@@ -131,9 +132,9 @@ func submitTurn(ctx context.Context, r *app.Call, in *SubmitTurn) (*app.Result, 
 	}
 	switch {
 	case ans.Wants:
-		r.Drives.Enqueue(in.Session, priorities[in.Priority])
+		r.Drives.Enqueue(in.Session, in.priority())
 	case !ans.Rests:
-		r.Wake(ctx, in.Session, priorities[in.Priority])
+		r.Wake(ctx, in.Session, in.priority())
 	case !ans.Wake.IsZero(): // else it waits behind another that asks a person, say
 		r.Drives.ApplyLanes([]store.LaneRow{{Session: in.Session, Lane: store.Lane{Wake: ans.Wake}}})
 	}
@@ -173,17 +174,12 @@ func mint(r *app.Call, in *SubmitTurn) {
 	}
 }
 
-// firstThread is a session's default thread.
-func firstThread(id belay.SessionID) belay.ThreadID {
-	return belay.ThreadID(belay.DeriveID(belay.PrefixThread, id.Stream(), 0, 0))
-}
-
 // begin is the short way for a new session. nil: it exists now, or an id belongs
 // to another session; the ordinary way says which.
 func (s *submission) begin(ctx context.Context) (*app.Result, error) {
 	named := s.in.Thread
 	if named == "" {
-		s.in.Thread = firstThread(s.in.Session)
+		s.in.Thread = app.FirstThread(s.in.Session)
 	}
 	orders, err := s.orders(ctx)
 	if err != nil {
@@ -194,7 +190,7 @@ func (s *submission) begin(ctx context.Context) (*app.Result, error) {
 		s.in.Thread = named
 		return nil, err
 	}
-	s.Drives.Enqueue(s.in.Session, priorities[s.in.Priority])
+	s.Drives.Enqueue(s.in.Session, s.in.priority())
 	return s.told(ctx, begun.Position, orders[len(orders)-1].ID, false)
 }
 
@@ -247,7 +243,7 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if s.state.Session != "" && s.in.Title != "" {
 		add("label", belay.LabelSession{Title: s.title()}) // what it is called already changes nothing
 	}
-	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: priorities[in.Priority], Quotas: quotas})
+	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: in.priority(), Quotas: quotas})
 	return out, nil
 }
 

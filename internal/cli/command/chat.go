@@ -6,6 +6,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
@@ -34,6 +35,26 @@ func (a *Program) LocalChat(ctx context.Context, ws string) (*local.Runtime, err
 	r.Reads = reads
 	r.Workspaces.(*host.Workspaces).WorkIn(ws, []string{ws})
 	return local.New(ctx, local.Config{Runtime: r, Hub: hub, Commands: a.Build.Commands, Reads: a.Build.Reads}), nil
+}
+
+// OrderingHere is Ordering with a store that is made if need be; new sessions work in
+// this workspace.
+func (a *Program) OrderingHere(ctx context.Context, f func(r *app.Runtime, ws string) (int, error)) (int, error) {
+	ws, _, err := a.EnterChecked(ctx)
+	if err != nil {
+		return 0, err
+	}
+	st, err := a.Open(ctx, true)
+	if err != nil {
+		return 0, err
+	}
+	r, err := a.Runtime(st, nil)
+	if err != nil {
+		return 0, errors.Join(err, st.Close())
+	}
+	defer r.Close() //nolint:errcheck // what was accepted is durable
+	r.Workspaces.(*host.Workspaces).WorkIn(ws, []string{ws})
+	return f(r, ws)
 }
 
 // RemoteChat opens the runtime of conversations that a server drives. A token is made

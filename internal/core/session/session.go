@@ -44,6 +44,7 @@ type State struct {
 	Budget grant.Ledger `json:"budget,omitzero"`
 
 	Family Family `json:"family,omitempty"`
+	Plan   Plan   `json:"plan,omitempty"`
 
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
@@ -81,6 +82,14 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.s.takeBack(c), nil, nil
 	case belay.SetBudget:
 		return d.s.setBudget(c, o.Principal)
+	case belay.PlanTask:
+		return d.planTask(c)
+	case belay.BeginTask:
+		return d.beginTask(o, c)
+	case belay.LinkTasks:
+		return d.linkTasks(c)
+	case belay.MarkTask:
+		return d.markTask(c)
 	case belay.SpawnSubagent:
 		return d.spawn(o, c)
 	case belay.EndSubagent:
@@ -130,14 +139,7 @@ func (d *Decider) submit(o belay.Order, c belay.SubmitWork) ([]core.Fact, []core
 	if slices.Contains(s.Turns, c.Turn) {
 		return nil, nil, nil
 	}
-	var sends []core.Send
-	if !slices.Contains(s.Threads, c.Thread) {
-		sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.OpenThread{Workspace: s.Workspace, Queue: s.Settings.Queue}})
-		if s.Use.Use == belay.UseReader {
-			sends = append(sends, core.Send{To: c.Thread.Stream(), Command: belay.UseWorkspace{Use: &s.Use}})
-		}
-		sends = append(sends, s.share(c.Thread)...)
-	}
+	sends := s.opens(c.Thread)
 	quotas := s.setQuotas(o.Principal, c.Quotas)
 	ledger := s.Budget
 	ledger.Shared = c.Quotas
@@ -225,6 +227,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	s := &d.s
 	s.Seq, s.Stream = e.Seq, e.Stream
 	s.applyFamily(e)
+	s.applyPlan(e)
 	switch p := e.Data.(type) {
 	case event.SessionCreated:
 		s.Session, s.Workspace, s.Title, s.Settings = e.IDs.Session, p.Workspace, p.Title, p.Settings
@@ -304,6 +307,7 @@ func (s *State) joins() {
 // Next answers what threads ask for.
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	d.s.givePlaces(&rd)
+	d.s.startPlanned(&rd)
 	d.s.grantHolds(&rd)
 	d.s.grantBudget(&rd, now)
 	if len(rd.Decided) > 0 {

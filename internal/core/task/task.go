@@ -4,6 +4,7 @@
 package task
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"time"
@@ -14,7 +15,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "task/3"
+const Version = "task/4"
 
 // maxAttempts bounds the attempts remembered in the state; all are in the log.
 const maxAttempts = 32
@@ -37,6 +38,11 @@ type State struct {
 	Parent   belay.TaskID      `json:"parent,omitempty"`
 	Planned  *event.TaskQueued `json:"planned,omitempty"` // an attempt that waits to be started
 	Inputs   int               `json:"inputs,omitempty"`  // texts that were sent to the sub-agent
+
+	Title    string `json:"title,omitempty"`
+	Owner    string `json:"owner,omitempty"`
+	Priority int    `json:"priority,omitempty"`
+	Plan     bool   `json:"plan,omitempty"` // the session starts it, and is told how it ends
 }
 
 // Attempt is one run.
@@ -64,10 +70,14 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.create(o, c)
 	case belay.RetryTask:
 		return d.retry(c)
+	case belay.UpdateTask:
+		return d.update(o, c)
 	case belay.StartTask:
 		return d.start(c)
 	case belay.ContinueTask:
 		return d.goOn(c)
+	case belay.BlockTask:
+		return d.block(c)
 	case belay.CancelTask:
 		return d.cancel(o, c)
 	case belay.EndAttempt:
@@ -82,7 +92,12 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 		return nil, nil, nil
 	}
 	ids := belay.IDs{Session: o.Session, Task: belay.TaskID(o.Stream.ID()), ParentTask: c.Parent, Subagent: c.Subagent}
-	facts := []core.Fact{{IDs: ids, Data: event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}}}
+	created := event.TaskCreated{Objective: c.Objective, Kind: "agent", Thread: c.Thread, By: o.Principal, Template: c.Template}
+	if p := c.Plan; p != nil {
+		created.Planned, created.Title, created.Owner, created.Priority = true, p.Title, p.Owner, p.Priority
+		return []core.Fact{{IDs: ids, Data: created}, {IDs: ids, Data: event.TaskAccepted{By: o.Principal}}}, nil, nil
+	}
+	facts := []core.Fact{{IDs: ids, Data: created}}
 	if c.Wait {
 		return append(facts, core.Fact{IDs: ids, Data: event.TaskQueued{Reason: "capacity", Turn: c.Turn, Rules: &c.Rules, Priority: c.Priority}}), nil, nil
 	}
@@ -91,10 +106,17 @@ func (d *Decider) create(o belay.Order, c belay.CreateTask) ([]core.Fact, []core
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
-// start begins an attempt that waited. One that was cancelled meanwhile doesn't begin.
+// start begins an attempt that waited, or says of a planned task what that is. One that
+// was cancelled meanwhile doesn't begin.
 func (d *Decider) start(c belay.StartTask) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	p := s.Planned
+	if c.Turn != "" {
+		if p != nil || s.Status != "accepted" {
+			return nil, nil, nil
+		}
+		return []core.Fact{{IDs: s.ids(), Data: event.TaskQueued{Reason: c.Reason, Thread: c.Thread, Turn: c.Turn, Rules: &c.Rules, Priority: s.Priority}}}, nil, nil
+	}
 	if p == nil {
 		return nil, nil, nil
 	}
@@ -133,6 +155,56 @@ func (d *Decider) goOn(c belay.ContinueTask) ([]core.Fact, []core.Send, error) {
 	return append(facts, attempt), []core.Send{send}, nil
 }
 
+// block says that a task that waits can't start as things are.
+func (d *Decider) block(c belay.BlockTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	if s.Planned == nil {
+		return nil, nil, nil
+	}
+	return []core.Fact{{IDs: s.ids(), Data: event.TaskBlocked{TaskEnd: event.TaskEnd{Outcome: belay.Blocked, Reason: c.Reason}}}}, nil, nil
+}
+
+// update changes what a task is that hasn't ended.
+func (d *Decider) update(o belay.Order, c belay.UpdateTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	p := event.TaskUpdated{By: o.Principal}
+	changed := false
+	if c.Title != "" && c.Title != s.Title {
+		p.Title, changed = c.Title, true
+	}
+	if c.Owner != "" && c.Owner != s.Owner {
+		p.Owner, changed = c.Owner, true
+	}
+	if c.Objective != nil && (c.Objective.Text != s.Objective.Text || c.Objective.Ref != s.Objective.Ref) {
+		p.Objective, changed = c.Objective, true
+	}
+	if c.Priority != nil && *c.Priority != s.Priority {
+		p.Priority, changed = c.Priority, true
+	}
+	switch {
+	case s.Status == "":
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such task")
+	case !changed:
+		return nil, nil, nil
+	case s.ended():
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is %s", s.Task, s.Status).WithHint("retry_task starts another attempt, create_task another task")
+	}
+	facts := []core.Fact{{IDs: s.ids(), Data: p}}
+	if s.Plan && p.Priority != nil {
+		return facts, []core.Send{{To: s.Session.Stream(), Command: belay.MarkTask{Task: s.Task, Status: s.Status, Priority: p.Priority}}}, nil
+	}
+	return facts, nil, nil
+}
+
+// ended reports whether nothing more happens to the task by itself.
+func (s *State) ended() bool {
+	switch s.Status {
+	case "completed", "failed", "cancelled", "timed_out", "lost":
+		return true
+	}
+	return s.Status == "blocked" && s.Planned == nil
+}
+
 func (d *Decider) retry(c belay.RetryTask) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	if s.Status == "" {
@@ -147,10 +219,13 @@ func (d *Decider) retry(c belay.RetryTask) ([]core.Fact, []core.Send, error) {
 	if slices.ContainsFunc(s.Attempts, func(a Attempt) bool { return a.Turn == c.Turn }) {
 		return nil, nil, belay.Errorf(belay.CodeIDConflict, "turn %s was an attempt of this task already", c.Turn).WithHint("bring a new turn id")
 	}
+	if s.Count == 0 {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s was never started", s.Task).WithHint("start_task starts it")
+	}
 	ids := s.ids()
 	facts := []core.Fact{{IDs: ids, Data: event.TaskRetrying{Reason: c.Reason}}}
 	attempt, send := s.attempt(ids, len(facts), s.Count+1, s.Thread, belay.SubmitTurn{Turn: c.Turn, Text: s.Objective, Rules: c.Rules})
-	return append(facts, attempt), []core.Send{send}, nil
+	return append(facts, attempt), append([]core.Send{send}, s.marks("running", c.Reason)...), nil
 }
 
 // attempt starts a run: the fact, and the turn for the thread.
@@ -163,7 +238,7 @@ func (s *State) attempt(ids belay.IDs, n, number int, thread belay.ThreadID, tur
 
 func (d *Decider) cancel(o belay.Order, c belay.CancelTask) ([]core.Fact, []core.Send, error) {
 	s := &d.s
-	if s.Planned != nil {
+	if s.Planned != nil || s.Plan && s.Status == "accepted" {
 		end := belay.AttemptEnd{Outcome: belay.Cancelled, Reason: c.Reason}
 		return []core.Fact{{IDs: s.ids(), Data: event.TaskCancelRequested{By: o.Principal, Reason: c.Reason}}, {IDs: s.ids(), Data: ended(end)}}, s.report(end), nil
 	}
@@ -206,16 +281,25 @@ func (d *Decider) endAttempt(c belay.EndAttempt) ([]core.Fact, []core.Send, erro
 	return append(facts, core.Fact{IDs: ids, Data: ended(c.AttemptEnd)}), s.report(c.AttemptEnd), nil
 }
 
-// report tells the session how the sub-agent ended whose task this is.
+// marks tells the session how the task stands, if it planned it.
+func (s *State) marks(status, reason string) []core.Send {
+	if !s.Plan {
+		return nil
+	}
+	return []core.Send{{To: s.Session.Stream(), Command: belay.MarkTask{Task: s.Task, Status: status, Reason: reason}}}
+}
+
+// report tells the session how the sub-agent ended whose task this is, or the task that
+// it planned.
 func (s *State) report(end belay.AttemptEnd) []core.Send {
 	if s.Subagent == "" {
-		return nil
+		return s.marks(event.TaskStatus(ended(end)), end.Reason)
 	}
 	return []core.Send{{To: s.Session.Stream(), Command: belay.EndSubagent{Subagent: s.Subagent, End: end, Inputs: s.Inputs}}}
 }
 
 // ended is the fact that a turn's outcome makes of the task.
-func ended(c belay.AttemptEnd) event.Payload {
+func ended(c belay.AttemptEnd) event.TaskOver {
 	e := event.TaskEnd{Outcome: c.Outcome, Summary: c.Summary, Reason: c.Reason}
 	switch c.Outcome {
 	case belay.Completed:
@@ -240,8 +324,14 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.TaskCreated:
 		s.Session, s.Task, s.Thread, s.Objective, s.Status = e.IDs.Session, e.IDs.Task, p.Thread, p.Objective, "accepted"
 		s.Subagent, s.Parent = e.IDs.Subagent, e.IDs.ParentTask
+		s.Title, s.Owner, s.Priority, s.Plan = p.Title, p.Owner, p.Priority, p.Planned
+	case event.TaskUpdated:
+		s.updated(p)
 	case event.TaskQueued:
 		s.Status, s.Planned, s.Inputs = "queued", &p, max(s.Inputs, p.Input)
+		if p.Thread != "" {
+			s.Thread = p.Thread
+		}
 	case event.TaskStarted:
 		s.Status, s.Planned = "running", nil
 	case event.TaskRetrying:
@@ -271,6 +361,16 @@ func (d *Decider) Apply(e event.Envelope) {
 		s.Status = "lost"
 	case event.TaskBlocked:
 		s.Status = "blocked"
+	}
+}
+
+func (s *State) updated(p event.TaskUpdated) {
+	s.Title, s.Owner = cmp.Or(p.Title, s.Title), cmp.Or(p.Owner, s.Owner)
+	if p.Objective != nil {
+		s.Objective = *p.Objective
+	}
+	if p.Priority != nil {
+		s.Priority = *p.Priority
 	}
 }
 

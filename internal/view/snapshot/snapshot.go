@@ -49,6 +49,7 @@ type Session struct {
 	Threads     []*Thread   `json:"threads"`
 	Tasks       []*Task     `json:"tasks"`
 	TaskSummary TaskSummary `json:"taskSummary"`
+	Graph       TaskGraph   `json:"taskGraph"`
 
 	Environment Environment     `json:"executionEnvironment"`
 	Permission  PermissionState `json:"permissionState"`
@@ -171,6 +172,10 @@ func (f *Fold) Apply(e event.Envelope) {
 	f.permission(e)
 	f.environment(e)
 	f.output(e)
+	if p, ok := e.Data.(event.TaskDependencyUpdated); ok && e.IDs.Task != "" {
+		f.taskOf(e).relate(e, p)
+		return
+	}
 	switch e.Stream.Kind() {
 	case belay.KindThread:
 		f.cost = f.cost.Add(e.Cost())
@@ -230,6 +235,7 @@ func (f *Fold) Done(driven bool) *Session {
 		}
 		s.TaskSummary.ByStatus[t.Status]++
 	}
+	s.Graph = graphOf(s.Tasks)
 	return s
 }
 

@@ -54,7 +54,10 @@ func saysSession(p event.Payload) (string, bool) {
 		return join(", ", when(p.Title, `"%s"`), "in "+p.Workspace, modeAndModel(p.Settings), shell), true
 	case event.SessionUpdated:
 		used := ifSet(p.Used, func(u event.ThreadUse) string { return short(string(u.Thread)) + " used " + programUse(u.ProgramUse) })
-		return join(", ", when(p.Title, `"%s"`), when(ifSet(p.Settings, modeAndModel), "settings: %s"), labels(p), used), true
+		planned := ifSet(p.Planned, func(t event.PlannedTask) string {
+			return join(": ", "task "+short(string(t.Task))+" is "+t.Status, t.Reason)
+		})
+		return join(", ", when(p.Title, `"%s"`), when(ifSet(p.Settings, modeAndModel), "settings: %s"), labels(p), used, planned), true
 	case event.ThreadStarted:
 		return join(", ", p.Kind, when(p.Workspace, "in %s"), ifSet(p.ForkedFrom, forkedFrom), ifSet(p.ImportedFrom, importedFrom)), true
 	case event.ThreadUpdated:
@@ -138,6 +141,13 @@ func saysTask(p event.Payload) (string, bool) {
 		return join(": ", when(p.By, "by %s"), quote(p.Objective.Text)), true
 	case event.TaskStarted:
 		return "", true
+	case event.TaskAccepted:
+		return when(p.By, "by %s"), true
+	case event.TaskUpdated:
+		return join(", ", when(p.By, "by %s"), when(p.Title, `"%s"`), when(p.Owner, "owner %s"), ifSet(p.Priority, func(n int) string { return fmt.Sprintf("priority %d", n) }),
+			ifSet(p.Objective, func(c belay.Content) string { return "objective " + quote(c.Text) })), true
+	case event.TaskDependencyUpdated:
+		return join(", ", p.Op+" "+strings.ReplaceAll(string(p.Relation), "_", " ")+" "+short(cmp.Or(string(p.Target), p.To)), when(p.OnFailed, "else %s"), p.Because), true
 	case event.TaskQueued:
 		return "waits: " + p.Reason, true
 	case event.TaskDelegated:

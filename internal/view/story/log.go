@@ -108,6 +108,9 @@ type task struct {
 	created  *event.Envelope
 	attempts group[belay.RunID, attempt]
 	retries  []*event.Envelope
+	queued   *event.Envelope // it waits to be started
+	begun    bool
+	edges    []*event.Envelope
 	cancel   *event.Envelope
 	ended    *event.Envelope
 }
@@ -131,7 +134,7 @@ func tell(events []event.Envelope) *story {
 			s.end = e.Time
 		}
 		s.tellSession(e)
-		if e.Stream.Kind() == belay.KindTask {
+		if _, edge := e.Data.(event.TaskDependencyUpdated); edge || e.Stream.Kind() == belay.KindTask {
 			s.tellTask(e)
 			continue
 		}
@@ -169,6 +172,12 @@ func (s *story) tellTask(e *event.Envelope) {
 	switch e.Data.(type) {
 	case event.TaskCreated:
 		t.created = e
+	case event.TaskQueued:
+		t.queued = e
+	case event.TaskStarted:
+		t.begun, t.ended = true, nil
+	case event.TaskDependencyUpdated:
+		t.edges = append(t.edges, e)
 	case event.TaskRetrying:
 		t.retries, t.ended, t.cancel = append(t.retries, e), nil, nil
 	case event.TaskCancelRequested:

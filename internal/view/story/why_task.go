@@ -3,6 +3,7 @@ package story
 import (
 	"cmp"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 )
 
@@ -14,13 +15,27 @@ func (s *story) whyTask(t *task) Answer {
 	}
 	last := a.Head
 	a.Kind, a.ID, a.Says = "task", string(t.id), nil
+	planned := t.created != nil && as[event.TaskCreated](t.created).Planned
 	switch {
+	case t.ended != nil && !t.begun && planned && t.queued != nil && event.TaskStatus(payload(t.ended).(event.TaskOver)) == "blocked":
+		a.head("Task %s can't start: %s.", short(string(t.id)), as[event.TaskBlocked](t.ended).Reason)
 	case t.ended != nil:
 		a.head("Task %s is over: %s", short(string(t.id)), says(*t.ended))
 	case t.cancel != nil:
 		a.head("Task %s is being cancelled: %s", short(string(t.id)), says(*t.cancel))
+	case planned && !t.begun && t.queued != nil:
+		a.head("Task %s waits to be started: %s.", short(string(t.id)), as[event.TaskQueued](t.queued).Reason)
+	case planned && !t.begun:
+		a.head("Task %s is planned, and nobody has started it.", short(string(t.id)))
+		a.next("starts it", "belay tasks start --session %s %s", t.created.IDs.Session, t.id)
 	default:
 		a.head("Task %s runs.", short(string(t.id)))
+	}
+	for _, e := range t.edges {
+		p := as[event.TaskDependencyUpdated](e)
+		if p.Relation == belay.RelationBlockedBy && p.Op == event.EdgeAdded {
+			a.say("It starts after %s.", s.taskStands(p.Target))
+		}
 	}
 	for i, x := range t.attempts.list {
 		switch p := payload(x.ended).(type) {
@@ -38,12 +53,34 @@ func (s *story) whyTask(t *task) Answer {
 	if last != "" {
 		a.say("%s", last)
 	}
-	a.stands(t.created, t.cancel, t.ended)
+	a.stands(t.created, t.queued, t.cancel, t.ended)
+	a.stands(t.edges...)
 	a.stands(t.retries...)
 	if e := cmp.Or(t.created, t.cancel, t.ended, first(t.retries)); len(a.Next) == 0 && e != nil {
 		a.next("drives the session, if no process does", "belay sessions resume %s", e.IDs.Session)
 	}
 	return a
+}
+
+// taskStands names a task and how it stands.
+func (s *story) taskStands(id belay.TaskID) string {
+	t := s.tasks.by[id]
+	how := "which isn't started"
+	switch {
+	case t == nil:
+		return "task " + short(string(id))
+	case t.ended != nil:
+		how = "which is " + event.TaskStatus(payload(t.ended).(event.TaskOver))
+	case t.begun:
+		how = "which runs"
+	case t.queued != nil:
+		how = "which waits"
+	}
+	title := ""
+	if t.created != nil {
+		title = as[event.TaskCreated](t.created).Title
+	}
+	return "task " + short(string(id)) + when(title, ` "%s"`) + ", " + how
 }
 
 // whyRun explains an attempt: by its turn.

@@ -1,0 +1,26 @@
+// Package tasks has the use cases that plan tasks, join them by edges, start them and
+// show how they stand.
+package tasks
+
+import (
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/auth"
+)
+
+// Commands are the rows of this feature.
+func Commands() []app.Command {
+	create := app.Define("create_task", auth.Work, true, "Create a task without starting it.", Create)
+	create.MaxBody = 2 * app.MaxText // some of it is escaped
+	update := app.Define("update_task", auth.Work, true, "Change what a task is that hasn't ended: its title, objective, owner, priority.", Update)
+	update.MaxBody = create.MaxBody
+	return []app.Command{
+		create,
+		update,
+		app.Define("start_task", auth.Work, true, "Start a task that was created, as soon as no other task blocks it.", Start),
+		app.Define("cancel_task", auth.Work, true, "Record the wish to stop a task; one that runs is interrupted.", Cancel),
+		app.Define("link_tasks", auth.Work, true, "Add an edge from a task to another one, or to something else that it has to do with.", Link),
+		app.Define("unlink_tasks", auth.Work, true, "Remove an edge of a task.", Unlink),
+		app.DefineLook("list_tasks", auth.Read, "List the tasks of a session.", List),
+		app.DefineLook("get_task", auth.Read, "Show a task, its edges and its attempts.", Get),
+	}
+}

@@ -1,0 +1,213 @@
+package session
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// planner is a session with planned tasks.
+func planner(t *testing.T) *bench {
+	b := newBench(t)
+	b.create()
+	return b
+}
+
+func (b *bench) plan(id belay.TaskID, blockers ...belay.Blocker) error {
+	_, _, err := b.try(belay.PlanTask{Task: id, Objective: belay.Content{Text: "do it"}, BlockedBy: blockers})
+	return err
+}
+
+func (b *bench) begin(id belay.TaskID) {
+	b.t.Helper()
+	b.do(belay.BeginTask{Task: id, Thread: "thr_1", Turn: belay.TurnID("turn_" + id), Rules: rules})
+}
+
+// moves lets the session do what follows, and returns what it tells tasks.
+func (b *bench) moves() (told []string) {
+	for rd := b.d.Next(time.Time{}); len(rd.Decided) > 0; rd = b.d.Next(time.Time{}) {
+		for _, f := range rd.Decided {
+			b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+		}
+		for _, m := range rd.Sends {
+			if m.To.Kind() == belay.KindTask {
+				told = append(told, strings.TrimSuffix(belay.CommandName(m.Command), "_task")+" "+m.To.ID())
+			}
+		}
+	}
+	return told
+}
+
+func (b *bench) wants(want ...string) {
+	b.t.Helper()
+	if got := b.moves(); !slices.Equal(got, want) {
+		b.t.Errorf("the session does %q, not %q", got, want)
+	}
+}
+
+// Guarantee: J1.
+func TestATaskStartsWhenNothingBlocksIt(t *testing.T) {
+	b := planner(t)
+	for _, id := range []belay.TaskID{"a", "b", "c"} {
+		if err := b.plan(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do(belay.LinkTasks{Task: "a", Relation: belay.RelationBlocks, Target: "b"})
+	b.begin("b")
+	b.wants()
+	b.begin("a")
+	b.wants("start a")
+	b.do(belay.MarkTask{Task: "a", Status: "failed", Reason: "x"})
+	b.wants("block b")
+	if p := b.d.s.Plan.Find("b"); p.Status != "blocked" || p.Reason != "task a is failed" {
+		t.Errorf("%+v", p)
+	}
+	b.do(belay.MarkTask{Task: "a", Status: "running"})
+	b.wants()
+	facts, _ := b.do(belay.MarkTask{Task: "a", Status: "completed"})
+	if len(facts) != 2 || facts[1].(event.TaskDependencyUpdated).Op != event.EdgeMet {
+		t.Errorf("a met edge: %+v", facts)
+	}
+	b.wants("start b")
+
+	b.do(belay.MarkTask{Task: "b", Status: "cancelled"})
+	b.do(belay.LinkTasks{Task: "c", Relation: belay.RelationBlockedBy, Target: "b", OnFailed: belay.OnFailedRun})
+	b.begin("c")
+	b.wants("start c")
+	if err := b.plan("d", belay.Blocker{Task: "b", OnFailed: belay.OnFailedSkip}); err != nil {
+		t.Fatal(err)
+	}
+	b.begin("d")
+	b.wants("cancel d")
+}
+
+// Guarantee: J1.
+func TestBadEdgesAreRefused(t *testing.T) {
+	b := planner(t)
+	for _, id := range []belay.TaskID{"a", "b", "c"} {
+		if err := b.plan(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do(belay.LinkTasks{Task: "b", Relation: belay.RelationBlockedBy, Target: "a"})
+	b.do(belay.LinkTasks{Task: "b", Relation: belay.RelationBlocks, Target: "c"})
+	for _, c := range []struct {
+		cmd  belay.Command
+		code belay.Code
+		says string
+	}{
+		{belay.LinkTasks{Task: "a", Relation: belay.RelationBlockedBy, Target: "c"}, belay.CodeCycle, "a → c → b → a"},
+		{belay.LinkTasks{Task: "a", Relation: belay.RelationBlocks, Target: "a"}, belay.CodeCycle, "a → a"},
+		{belay.LinkTasks{Task: "a", Relation: belay.RelationParent, Target: "a"}, belay.CodeCycle, "a → a"},
+		{belay.PlanTask{Task: "x", BlockedBy: []belay.Blocker{{Task: "x"}}}, belay.CodeCycle, "x → x"},
+		{belay.PlanTask{Task: "x", BlockedBy: []belay.Blocker{{Task: "elsewhere"}}}, belay.CodeNotFound, "elsewhere"},
+		{belay.LinkTasks{Task: "elsewhere", Relation: belay.RelationBlocks, Target: "a"}, belay.CodeNotFound, "elsewhere"},
+		{belay.LinkTasks{Task: "a", Relation: belay.RelationBlockedBy, Target: "c", Remove: true}, belay.CodeNotFound, "no edge"},
+		{belay.BeginTask{Task: "elsewhere", Turn: "t"}, belay.CodeNotFound, "elsewhere"},
+	} {
+		if _, _, err := b.try(c.cmd); belay.CodeOf(err) != c.code || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%+v: %v", c.cmd, err)
+		}
+	}
+	if facts, _ := b.do(belay.LinkTasks{Task: "b", Relation: belay.RelationBlockedBy, Target: "a"}); facts != nil {
+		t.Errorf("an edge that is there: %v", facts)
+	}
+	b.begin("a")
+	b.moves()
+	if _, _, err := b.try(belay.LinkTasks{Task: "a", Relation: belay.RelationBlockedBy, Target: "c"}); belay.CodeOf(err) != belay.CodeBadState {
+		t.Errorf("an edge of a task that runs: %v", err)
+	}
+	b.do(belay.LinkTasks{Task: "b", Relation: belay.RelationBlockedBy, Target: "a", Remove: true})
+	b.begin("b")
+	b.wants("start b")
+}
+
+// model is what a plan must do: edges, what was asked for, and how tasks stand.
+type model struct {
+	edges  map[string]string // FROM>BLOCKER to what happens if the blocker fails
+	status map[string]string
+}
+
+func (m *model) reaches(from, to string) bool {
+	return from == to || slices.ContainsFunc(ids, func(via string) bool { _, is := m.edges[from+">"+via]; return is && m.reaches(via, to) })
+}
+
+func (m *model) mayStart(id string) bool {
+	return m.status[id] == "queued" && !slices.ContainsFunc(ids, func(b string) bool {
+		on, is := m.edges[id+">"+b]
+		return is && m.status[b] != "completed" && (m.status[b] != "failed" || on != belay.OnFailedRun)
+	})
+}
+
+var ids = []string{"a", "b", "c", "d", "e", "f", "g"}
+
+// TestRandomPlansKeepTheirOrder plays random graphs in random orders: no task starts
+// before its blockers, each that may start does, and every cycle is named.
+// Guarantee: J1.
+func TestRandomPlansKeepTheirOrder(t *testing.T) {
+	for seed := range uint64(400) {
+		rnd := rand.New(rand.NewPCG(seed, 21))
+		b, m := planner(t), &model{map[string]string{}, map[string]string{}}
+		for _, id := range ids {
+			if err := b.plan(belay.TaskID(id)); err != nil {
+				t.Fatal(err)
+			}
+			m.status[id] = "accepted"
+		}
+		for step := range 80 {
+			what := fmt.Sprintf("seed %d step %d", seed, step)
+			one, two := ids[rnd.IntN(len(ids))], ids[rnd.IntN(len(ids))]
+			switch rnd.IntN(4) {
+			case 0:
+				if m.status[one] != "accepted" && m.status[one] != "queued" {
+					continue
+				}
+				on := []string{belay.OnFailedBlock, belay.OnFailedRun}[rnd.IntN(2)]
+				_, _, err := b.try(belay.LinkTasks{Task: belay.TaskID(one), Relation: belay.RelationBlockedBy, Target: two, OnFailed: on})
+				if circle := m.reaches(two, one); circle != (belay.CodeOf(err) == belay.CodeCycle) || circle != (err != nil) {
+					t.Fatalf("%s: %s after %s: %v", what, one, two, err)
+				} else if circle {
+					if way := err.Error(); !strings.Contains(way, one+" → "+two) && one != two || !strings.Contains(way, " → "+one) {
+						t.Fatalf("%s: the cycle of %s and %s is named %q", what, one, two, way)
+					}
+				} else {
+					m.edges[one+">"+two] = on
+				}
+			case 1:
+				if m.status[one] == "accepted" {
+					b.begin(belay.TaskID(one))
+					m.status[one] = "queued"
+				}
+			case 2:
+				if _, is := m.edges[one+">"+two]; is {
+					b.do(belay.LinkTasks{Task: belay.TaskID(one), Relation: belay.RelationBlockedBy, Target: two, Remove: true})
+					delete(m.edges, one+">"+two)
+				}
+			case 3:
+				if m.status[one] == "running" {
+					m.status[one] = []string{"completed", "completed", "failed"}[rnd.IntN(3)]
+					b.do(belay.MarkTask{Task: belay.TaskID(one), Status: m.status[one]})
+				}
+			}
+			for _, told := range b.moves() {
+				id, starts := strings.CutPrefix(told, "start ")
+				if starts && !m.mayStart(id) {
+					t.Fatalf("%s: %s starts, with %v and %v", what, id, m.edges, m.status)
+				}
+				if starts {
+					m.status[id] = "running"
+				}
+			}
+			if i := slices.IndexFunc(ids, m.mayStart); i >= 0 {
+				t.Fatalf("%s: %s doesn't start, with %v and %v", what, ids[i], m.edges, m.status)
+			}
+		}
+	}
+}
