@@ -139,6 +139,15 @@ type ActionResolved struct {
 	Taint    []string      `json:"taint,omitempty"` // what the decision clears
 }
 
+// Answered is a decision about a question in words, such as "allowed by user:ann".
+func Answered(decision, by string) string {
+	words := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}
+	if word := words[decision]; word != "" {
+		decision = word
+	}
+	return decision + " by " + by
+}
+
 // SandboxApplied records the boundary an execution really got.
 type SandboxApplied struct {
 	fact

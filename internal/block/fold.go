@@ -33,6 +33,8 @@ type turn struct {
 	files []File
 	last  belay.Content // the last answer
 	hint  string        // what can be done about the last request, which failed
+
+	unshortened string // the code with which its conversation wasn't shortened, as was told
 }
 
 // maxEarly bounds the pieces of text that wait for their request.
@@ -196,11 +198,16 @@ func (f *Fold) beside(ev event.Envelope) {
 	case event.ContextCompactionCompleted:
 		f.notice(ev, false, Shortened(p))
 	case event.ContextCompactionFailed:
-		f.notice(ev, false, NotShortened(p))
+		again := false
+		if ev.IDs.Turn != "" { // it is tried in several ways: why is told once
+			t := f.turn(ev.IDs.Turn)
+			again, t.unshortened = t.unshortened == p.Problem.Code, p.Problem.Code
+		}
+		f.notice(ev, again, NotShortened(p))
 	case event.RuntimeWarning:
 		f.notice(ev, true, "warning: "+p.Message+" ("+p.Code+")")
 	case event.HistoryRollbackCompleted:
-		f.notice(ev, false, "taken back: "+p.Scope)
+		f.notice(ev, false, TakenBack(p))
 	}
 }
 

@@ -107,6 +107,18 @@ func Shortened(p event.ContextCompactionCompleted) string {
 	return text
 }
 
+// TakenBack is what a rollback took back.
+func TakenBack(p event.HistoryRollbackCompleted) string {
+	what := "the conversation and the files"
+	if p.Scope == event.ScopeFiles {
+		what = "the files"
+	}
+	if p.Count > 0 {
+		what += " of " + Plural(p.Count, "turn")
+	}
+	return what + " were taken back"
+}
+
 // NotShortened is why a conversation was not shortened.
 func NotShortened(p event.ContextCompactionFailed) string {
 	return fmt.Sprintf("the conversation was not shortened: %s (%s)", Short(p.Problem.Message, 200), p.Problem.Code)

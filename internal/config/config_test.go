@@ -2,6 +2,7 @@ package config
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"strings"
@@ -174,6 +175,27 @@ func TestTheDocumentHasTheTable(t *testing.T) {
 		}
 		if row, _, _ = strings.Cut(row, " |"); s.Default != "" && strings.Trim(row, "`") != s.Default {
 			t.Errorf("%s: the document says %s, the table %s", s.Name, row, s.Default)
+		}
+	}
+}
+
+// TestARequestIsToldItsOwnFields: what is wrong in a request is told with the names that
+// fields have there, which aren't those of files and flags.
+func TestARequestIsToldItsOwnFields(t *testing.T) {
+	in, _ := folder(t, nil)
+	in.Flags = false
+	for _, s := range All() {
+		if s.JSON == "" || s.JSON == s.Name || s.Switch() {
+			continue
+		}
+		_, err := Resolve(t.Context(), in).Over(in.Defaults(), Given{s.Name: {"no such value"}})
+		var e *belay.Error
+		if !errors.As(err, &e) {
+			t.Errorf("%s: %v", s.Name, err)
+			continue
+		}
+		if strings.Contains(e.Hint, s.Name) || strings.Contains(e.Hint, "--") || e.Hint == "" {
+			t.Errorf("%s: the hint is %q", s.JSON, e.Hint)
 		}
 	}
 }

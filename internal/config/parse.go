@@ -147,6 +147,9 @@ func (p *parser) flag() string {
 	if f := p.flags[p.row.Name]; f != "" {
 		return f
 	}
+	if !p.in.Flags && p.set[p.row.Name].source == FromFlag { // of a request
+		return p.row.field()
+	}
 	return p.in.flag(p.row.Name)
 }
 

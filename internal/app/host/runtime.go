@@ -222,8 +222,12 @@ func (h *Host) priced(p *app.Place, s config.Settings) error {
 	if !limitsMoney(s) || slices.ContainsFunc(h.c.Models.Routes(p.Workspace, s.Settings), func(c core.Candidate) bool { return c.Prices != nil }) {
 		return nil
 	}
+	limit := "--budget 500ktok, --max-tokens 500ktok"
+	if h.c.Serves {
+		limit = "settings.budget or settings.maxTokens 500ktok"
+	}
 	return belay.Errorf(belay.CodeNoPrice, "money is limited, and nothing says what %s costs", strings.TrimSuffix(s.Provider+"/"+s.Model, "/")).
-		WithHint("write its prices into models.yaml (docs/models.md), or limit tokens instead: --budget 500ktok, --max-tokens 500ktok")
+		WithHint("write its prices into models.yaml (docs/models.md), or limit tokens instead: %s", limit)
 }
 
 // askOutput tells the model of the output that the turn asks for: not every

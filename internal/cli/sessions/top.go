@@ -140,14 +140,14 @@ func paint(to *bytes.Buffer, rows []topRow, now time.Time) error {
 		programs = append(programs, r.Runs...)
 	}
 	self, _ := process.ReadProcessTable().Tree(os.Getpid(), "")
-	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %d tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, term.Megabytes(memory), used.Total(), term.Megabytes(self.Bytes))
+	fmt.Fprintf(to, "%s  %d sessions, %d programs, CPU %d%%, %s, %s tokens (this command: %s)\n\n", now.Format(time.TimeOnly), len(rows), len(programs), percent, term.Megabytes(memory), term.Tokens(used.Total(), used), term.Megabytes(self.Bytes))
 	if len(rows) == 0 {
 		fmt.Fprintln(to, "no session is running here, and no programs")
 		return nil
 	}
 	const heads = "SESSION\tSTATUS\tBY\tSTEPS\tTOKENS IN\tOUT\tPROGRAMS\tCPU%\tCPU\tMEMORY\tENDED\tTOOK\tTITLE"
 	if err := term.WriteTable(to, rows, heads, func(r topRow) []any {
-		return []any{r.Session, r.Status, pidOr(r.Owner), r.Steps, r.Usage.Input, r.Usage.Output,
+		return []any{r.Session, r.Status, pidOr(r.Owner), r.Steps, term.Tokens(r.Usage.Input, r.Usage), term.Tokens(r.Usage.Output, r.Usage),
 			len(r.Runs), r.Percent, (time.Duration(r.CPU) * time.Millisecond).Round(10 * time.Millisecond), term.Megabytes(r.Memory),
 			r.Took.Ended, time.Duration(r.Took.CPU).Round(10 * time.Millisecond), term.Line(term.Short(r.Title, 40))}
 	}); err != nil {

@@ -27,6 +27,9 @@ func TestTopSaysHowMuchOfALimitIsUsed(t *testing.T) {
 			t.Errorf("%q isn't in\n%s", want, out.String())
 		}
 	}
+	if got := out.String(); !strings.Contains(got, "unknown tokens") || strings.Contains(got, " 0 tokens") {
+		t.Errorf("a usage that nobody reported isn't unknown:\n%s", got)
+	}
 	if got := out.String(); strings.Contains(got, "thr_2") || strings.Contains(got, "sess_2:") {
 		t.Errorf("what has no limit is told of:\n%s", got)
 	}

@@ -118,11 +118,16 @@ func behind[T any](e *Env, rows []T, heads string, cells func(T) []any) {
 
 // tokenText is how many tokens a usage has of a kind; some answers may have reported none.
 func tokenText(n int64, u belay.Usage, unknown int) string {
-	switch {
-	case !u.Reported:
-		return "unknown"
-	case unknown > 0:
+	if u.Reported && unknown > 0 {
 		return "at least " + Count(n)
+	}
+	return Tokens(n, u)
+}
+
+// Tokens is how many tokens a usage has of a kind; unknown, if no answer reported any.
+func Tokens(n int64, u belay.Usage) string {
+	if !u.Reported {
+		return "unknown"
 	}
 	return Count(n)
 }

@@ -125,10 +125,7 @@ func showTool(e *term.Env, d described) {
 	row("effect", EffectOf(d.ToolSpec))
 	row("does", Does(d.ToolSpec))
 	row("file", d.PathArg)
-	row("time", d.Timeout.String())
-	if d.Timeout == 0 {
-		row("time", tool.DefaultTimeout.String())
-	}
+	row("time", cmp.Or(d.Timeout, belay.Duration(tool.DefaultTimeout)).String())
 	row("from", d.Where)
 	row("runs", d.Argv)
 	var b bytes.Buffer

@@ -170,7 +170,7 @@ func (h *handler) resume(c belay.ResumeThread) error {
 func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	for _, a := range h.Answers {
 		if a.Action == c.Action {
-			return belay.Errorf(belay.CodeAlreadyAnswered, "%s was answered with %s by %s at %s", c.Action, a.Decision, a.By, a.At.UTC().Format(time.RFC3339))
+			return belay.Errorf(belay.CodeAlreadyAnswered, "%s was %s at %s", c.Action, event.Answered(a.Decision, a.By), a.At.UTC().Format(time.RFC3339))
 		}
 	}
 	open := h.OpenAsk(c.Action)

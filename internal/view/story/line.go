@@ -395,11 +395,11 @@ func saysGate(p event.Payload) (string, bool) {
 	case event.PermissionRequested:
 		return join(", ", p.Tool, "arguments "+p.ArgsHash.Short(), "until "+clock(p.Until), ifSet(p.Again, onceMore)), true
 	case event.PermissionResolved:
-		return join(", ", p.Decision+" by "+p.By, p.Scope, when(p.Message, `"%s"`)), true
+		return join(", ", event.Answered(p.Decision, p.By), p.Scope, when(p.Message, `"%s"`)), true
 	case event.ActionRequired:
 		return join(", ", p.Kind, quote(p.Prompt.Text), when(p.Boundary, "boundary %s"), "until "+clock(p.Until)+", then "+p.Default), true
 	case event.ActionResolved:
-		return join(", ", p.Decision+" by "+p.By, p.Scope, when(cut(p.Message.Text, 100), `"%s"`)), true
+		return join(", ", event.Answered(p.Decision, p.By), p.Scope, when(cut(p.Message.Text, 100), `"%s"`)), true
 	case event.SandboxApplied:
 		return join(", ", p.Level, when(p.Boundary, "boundary %s"), p.Why, when(p.Network, "network %s")), true
 	case event.SandboxViolation:

@@ -332,13 +332,16 @@ func (t *turn) calls() []*call {
 }
 
 // open is the first question that waits for an answer.
-func (t *turn) open() *ask {
+func (t *turn) open() *ask { return first(t.opens()) }
+
+// opens are the questions that wait for an answer.
+func (t *turn) opens() (all []*ask) {
 	for _, a := range t.asks.list {
 		if a.resolved == nil && a.required != nil && t.ended == nil {
-			return a
+			all = append(all, a)
 		}
 	}
-	return nil
+	return all
 }
 
 // request is the fact that began the step, or nil.

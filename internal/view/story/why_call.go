@@ -345,5 +345,5 @@ func askResult(k *ask) string {
 	case "rules":
 		return "it was taken back" + after + " because the session was resumed under other rules, which decide it."
 	}
-	return p.By + " said " + p.Decision + when(p.Scope, " (%s)") + after + said + "."
+	return event.Answered(p.Decision, p.By) + when(p.Scope, " (%s)") + after + said + "."
 }

@@ -97,6 +97,7 @@ var logs = []struct {
 			broke(1, 0, "exec", "denied", "DENIED", "not allowed: deadline said no: nobody answered in time", false)
 	}},
 	{"waiting", " turn_1 call_1 act_1 step_1", asked},
+	{"waiting_twice", "turn_1", func() *log { return asked().question(0, "question", "", "Which colour?") }},
 	{"allowed_by_person", "act_1 call_1", func() *log {
 		l := asked().after(time.Minute).answer(1, "allow", "user:ann", "session", "").start(1, 1, "exec", "at_most_once", false)
 		return l.thread(l.call(1), event.ProcessStarted{PID: 77, Argv: []string{"sh", "-c", "make"}}).after(time.Second).

@@ -410,7 +410,7 @@ func rulesMissing(a *Answer, t *turn) {
 // whyUnfinished explains what a turn is at.
 func (s *story) whyUnfinished(a *Answer, t *turn) {
 	id := short(string(t.ids.Turn))
-	switch k := t.open(); {
+	switch opens := t.opens(); {
 	case !t.begun():
 		a.head("Turn %s was accepted and waits until the turns before it have ended.", id)
 		resume(a, t, "drives the session, if no process does", "")
@@ -418,12 +418,21 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 	case t.stop != nil:
 		a.head("Turn %s is being stopped: it ends once what is in flight has ended.", id)
 		a.stands(t.stop)
-	case k != nil:
-		b := k.why()
-		a.head("Turn %s waits for a person. %s", id, b.Head)
-		a.Says = append(a.Says, b.Says...)
-		a.stands(k.required)
-		a.Next = append(a.Next, b.Next...)
+	case len(opens) > 0:
+		for i, k := range opens {
+			b := k.why()
+			switch {
+			case i > 0:
+				a.say("It also waits for this. %s", b.Head)
+			case len(opens) > 1:
+				a.head("Turn %s waits for a person, with %d questions. %s", id, len(opens), b.Head)
+			default:
+				a.head("Turn %s waits for a person. %s", id, b.Head)
+			}
+			a.Says = append(a.Says, b.Says...)
+			a.stands(k.required)
+			a.Next = append(a.Next, b.Next...)
+		}
 		resume(a, t, "continues after the answer, if no process drives the session", "")
 		return
 	default:
