@@ -15,6 +15,7 @@ import (
 // What needs the store's folder stays at the terminal beside it: a server can't be
 // asked to copy, check or replace the files that it has open.
 var aboutThisMachine = map[string]string{
+	"agents new":       "it makes a file of this machine",
 	"api":              "it performs any row",
 	"bench run":        "it measures this machine",
 	"completion":       "it is about the shell",

@@ -21,6 +21,7 @@ type AgentsCmd struct {
 	Send  agentsSendCmd  `cmd:"" use:"send_subagent_input" help:"Tell an agent something more; one that has ended goes on with it."`
 	Close agentsCloseCmd `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
 	List  agentsListCmd  `cmd:"" use:"listAgents" help:"List the agents that are kept as files."`
+	New   agentsNewCmd   `cmd:"" help:"Make a file for a new agent in this workspace."`
 	Show  agentsShowCmd  `cmd:"" use:"listAgents" help:"Show an agent that is kept as a file: what it may do, what it needs, what is wrong with it."`
 	Check agentsCheckCmd `cmd:"" use:"listAgents" help:"Check files of agents, and say where something is wrong."`
 }
