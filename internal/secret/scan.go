@@ -48,11 +48,18 @@ type looked struct {
 type scanner struct {
 	machine
 	known *Known
-	plain []byte
+	reads [1 + mostLevels]reading
 	run   []byte  // of base64
 	runAt []int32 // by place in run: place in plain
 	lines []int   // where its lines begin
+	meant []byte  // by it
 	out   looked
+}
+
+// reading is a text without escapes.
+type reading struct {
+	plain []byte
+	at    []int32 // where its characters stand in what was given, and where it ends
 }
 
 var scanners = sync.Pool{New: func() any { return new(scanner) }}
@@ -72,16 +79,16 @@ func (s *scanner) look(k *Known, b []byte, first, whole bool) looked {
 	if first {
 		skip = 0
 	}
-	plain, at := b, s.unescape(b, nil, whole)
+	read := reading{plain: b}
+	next := s.unescape(0, read, whole)
+	at := next.at
 	s.scan(b, skip, whole, given{at})
-	outer := at
-	for level := 0; at != nil && level < mostLevels; level++ {
-		plain, outer = s.plain, at
-		s.scan(plain, skip, whole, escaped{at})
-		at = s.unescape(plain, at, whole)
+	for level := 1; next.at != nil && level <= mostLevels; level++ {
+		read, at = next, next.at
+		s.scan(read.plain, skip, whole, escaped{at})
+		next = s.unescape(level, read, whole)
 	}
-	s.base64(plain, outer, skip, whole)
-	at = outer
+	s.base64(read.plain, at, skip, whole)
 	s.out.spans = joined(s.out.spans)
 	for _, h := range s.out.spans {
 		if h.to > s.out.held {
@@ -245,45 +252,66 @@ func digest(value, key []byte) string {
 	return hex.EncodeToString(m.Sum(nil)[:8])
 }
 
-// unescape makes the text without escapes of URLs, JSON and terminals, and returns
-// where its characters stand in what was given; nil when there are no escapes. An
-// escape that isn't whole is held back.
-func (s *scanner) unescape(b []byte, outer []int32, whole bool) []int32 {
-	if bytes.IndexByte(b, '\\') < 0 && bytes.IndexByte(b, '%') < 0 && bytes.IndexByte(b, 0x1b) < 0 {
-		return nil
+// unescape is a text without escapes of URLs, JSON and terminals; its places are nil
+// when there are none. An escape that isn't whole is held back.
+func (s *scanner) unescape(level int, r reading, whole bool) reading {
+	if !escapes(r.plain, whole) {
+		return reading{}
 	}
-	plain, at := make([]byte, 0, len(b)), make([]int32, 0, len(b)+1)
+	b, plain, at := r.plain, s.reads[level].plain[:0], s.reads[level].at[:0]
 	place := func(i int) int32 {
-		if outer != nil {
-			return outer[i]
+		if r.at != nil {
+			return r.at[i]
 		}
 		return int32(i)
 	}
 	i := 0
 	for i < len(b) {
-		c, n := b[i], 1
-		if c == '\\' || c == '%' || c == 0x1b {
-			var shows bool
-			if c, n, shows = unescaped(b[i:]); n == 0 {
-				if !whole {
-					s.out.open, s.out.held = min(s.out.open, int(place(i))), min(s.out.held, int(place(i)))
-					break
-				}
-				c, n, shows = b[i], 1, true
-			}
-			if !shows {
-				i += n
-				continue
+		j := nextEscape(b, i)
+		plain = append(plain, b[i:j]...)
+		if r.at != nil {
+			at = append(at, r.at[i:j]...)
+		} else {
+			for k := i; k < j; k++ {
+				at = append(at, int32(k))
 			}
 		}
-		plain, at = append(plain, c), append(at, place(i))
+		if i = j; i == len(b) {
+			break
+		}
+		c, n, shows := unescaped(b[i:])
+		if n == 0 {
+			if !whole {
+				s.out.open, s.out.held = min(s.out.open, int(place(i))), min(s.out.held, int(place(i)))
+				break
+			}
+			c, n, shows = b[i], 1, true
+		}
+		if shows {
+			plain, at = append(plain, c), append(at, place(i))
+		}
 		i += n
 	}
-	if len(plain) == len(b) {
-		return nil
+	s.reads[level] = reading{plain, append(at, place(i))}
+	return s.reads[level]
+}
+
+// escapes reports whether a text has an escape, or may have one when more of it comes.
+func escapes(b []byte, whole bool) bool {
+	for i := nextEscape(b, 0); i < len(b); i = nextEscape(b, i+1) {
+		if _, n, shows := unescaped(b[i:]); n > 1 || n == 1 && !shows || n == 0 && !whole {
+			return true
+		}
 	}
-	s.plain = plain
-	return append(at, place(i))
+	return false
+}
+
+// nextEscape is where an escape may begin, from a place on; the text's end when none does.
+func nextEscape(b []byte, i int) int {
+	for i < len(b) && b[i] != '\\' && b[i] != '%' && b[i] != 0x1b {
+		i++
+	}
+	return i
 }
 
 // mostEscape bounds a code of a terminal.
@@ -447,7 +475,8 @@ func (s *scanner) oneRun(plain []byte, at []int32, from, skip int, whole bool) i
 	}
 	s.runAt = append(s.runAt, int32(i))
 	e := encoded{s.runAt, at}
-	meant := make([]byte, base64.RawStdEncoding.DecodedLen(len(s.run)))
+	s.meant = slices.Grow(s.meant[:0], base64.RawStdEncoding.DecodedLen(len(s.run)))
+	meant := s.meant[:cap(s.meant)]
 	n, _ := base64.RawStdEncoding.Decode(meant, s.run[:len(s.run)&^3])
 	if rest := len(s.run) & 3; !goes && rest > 1 {
 		k, _ := base64.RawStdEncoding.Decode(meant[n:], s.run[len(s.run)&^3:])
