@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/chromedp/chromedp/kb"
 )
 
 // asking is a model that changes a file, runs a command, and asks.
@@ -197,5 +199,62 @@ func TestRulesAreRehearsed(t *testing.T) {
 	p.press("Close")
 	p.shows("operator")
 	p.shoot("access")
+	p.clean(s)
+}
+
+// TestQuestionsAreAnsweredByKeys alone; what somebody else answers leaves the page, and a
+// viewer sees everything and changes nothing.
+// Guarantee: V46.
+func TestQuestionsAreAnsweredByKeys(t *testing.T) {
+	p := browse(t)
+	s := serve(t, asking)
+	session := s.submit(`{"text":"Go."}`)
+	p.open(s.run("console", "--role", "viewer"))
+	p.shows("Review")
+	p.keys("ga")
+	p.shows("asked by rule")
+	p.expect("[...document.querySelectorAll('.answer .button')].filter(b => b.getAttribute('aria-disabled') === 'true' && b.title.includes('approver')).length === 5")
+	p.keys("a")
+	p.shoot("approval-viewer")
+	p.press("Sign out")
+	p.shows("belay console")
+	if n := s.open(); n != 1 {
+		t.Errorf("a viewer answered: %d questions are open", n)
+	}
+
+	p.open(s.run("console", "--role", "approver"))
+	p.shows("Review")
+	p.keys("ga")
+	p.shows("asked by rule")
+	p.keys("w")
+	p.shows("The gate said ask")
+	p.keys("?")
+	p.expect("document.querySelector('dialog[open]')")
+	p.shoot("keys")
+	p.keys("a") // not while a dialog is open
+	p.keys(kb.Escape)
+	p.expect("!document.querySelector('dialog')")
+	p.keys("a")
+	p.shows("asked by rule builtin/ask-network")
+	p.keys("d")
+	p.expect("document.activeElement.tagName === 'TEXTAREA'")
+	p.keys("asd not a key")
+	p.keys(kb.Tab)
+	p.expect("document.activeElement.innerText === 'Deny it'")
+	p.keys(kb.Enter)
+	p.shows("Which database may I drop?")
+	if facts := s.run("events", session); strings.Count(facts, "action.resolved") != 2 || !strings.Contains(facts, "asd not a key") {
+		t.Errorf("two answers, by keys:\n%s", facts)
+	}
+	var all struct{ Actions []struct{ ActionID string } }
+	s.do("/v1/actions", "", &all)
+	s.run("answer", all.Actions[0].ActionID, "none")
+	p.shows("Nothing waits for you.")
+	p.keys("gs")
+	p.shows("completed")
+	p.expect("document.title === 'Sessions · Belay'")
+	p.keys("j")
+	p.keys(kb.Enter)
+	p.expect("document.querySelector('.composer textarea')")
 	p.clean(s)
 }

@@ -36,7 +36,10 @@ const (
 	patience   = 20 * time.Second
 )
 
-var belay string // the program
+var (
+	belay string // the program
+	axe   string // what looks for what not everybody can use
+)
 
 func TestMain(m *testing.M) {
 	os.Exit(func() int {
@@ -281,6 +284,7 @@ func (p *page) shoot(name string) {
 		for _, theme := range []string{"light", "dark"} {
 			p.at(width, map[bool]int64{true: 844, false: 900}[width == 390], theme)
 			p.expect("document.documentElement.scrollWidth <= innerWidth")
+			p.accessible(fmt.Sprintf("%s, %d wide, %s", name, width, theme))
 			dir := os.Getenv("BELAY_SHOTS")
 			if dir == "" {
 				continue
@@ -295,6 +299,27 @@ func (p *page) shoot(name string) {
 		}
 	}
 	p.at(1600, 900, "light")
+}
+
+// accessible has axe look at the page, by the rules of WCAG 2.2 AA.
+func (p *page) accessible(where string) {
+	p.t.Helper()
+	if axe == "" {
+		b, err := os.ReadFile("testdata/axe/axe.min.js")
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		axe = string(b)
+	}
+	p.js("if (!window.axe) { " + axe + " }; 0")
+	found, err := chromedp.Run(p.ctx, chromedp.Evaluate[[]string](`axe.run(document, {runOnly: ["wcag2a", "wcag2aa", "wcag21a", "wcag21aa", "wcag22aa"]}).then(r => r.passes.length < 8 ? ["only " + r.passes.length + " rules looked at it"] :
+		r.violations.flatMap(v => v.nodes.map(n => v.id + ": " + n.html.slice(0, 200) + " " + n.failureSummary)))`, chromedp.EvalAwaitPromise))
+	if err != nil {
+		p.t.Fatalf("axe: %v", err)
+	}
+	for _, f := range found {
+		p.t.Errorf("%s: %s", where, f)
+	}
 }
 
 // open goes to an address.
@@ -328,6 +353,14 @@ func (p *page) press(text string) {
 	find := fmt.Sprintf("[...document.querySelectorAll('button, a')].find(x => (x.innerText.trim().startsWith(%q) || x.getAttribute('aria-label') === %q) && x.offsetParent && x.getAttribute('aria-disabled') !== 'true')", text, text)
 	p.expect(find)
 	p.js(find + ".click()")
+}
+
+// keys types, as a person without a mouse does.
+func (p *page) keys(text string) {
+	p.t.Helper()
+	if err := chromedp.Do(p.ctx, chromedp.KeyEvent(text)); err != nil {
+		p.t.Fatal(err)
+	}
 }
 
 // js runs a script.
