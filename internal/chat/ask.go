@@ -117,12 +117,20 @@ func (c *Chat) respond(q *question, in map[string]any) {
 	c.jobs.start(func(ctx context.Context) func() {
 		err := c.Runtime.Do(ctx, "respond_action", in, nil)
 		return func() {
-			if c.failed(err); err != nil {
-				if code := belay.CodeOf(err); code == belay.CodeConflict || code == belay.CodeAlreadyAnswered {
-					c.ask = nil
-				}
-				c.find()
+			if err == nil {
+				return
 			}
+			switch belay.CodeOf(err) {
+			case belay.CodeAlreadyAnswered:
+				c.ask = nil
+				c.print(block.Line("too late: " + c.Explain(err).Message))
+			case belay.CodeConflict:
+				c.ask = nil
+				c.fail(err)
+			default:
+				c.fail(err)
+			}
+			c.find()
 		}
 	})
 }

@@ -261,3 +261,23 @@ func TestAConversationNotifiesAsItIsSet(t *testing.T) {
 		})
 	}
 }
+
+// TestTheSecondAnswerHearsWhoWasFirst: two conversations have one session on the screen.
+// Who answers a question that the other has answered meanwhile is told by whom.
+func TestTheSecondAnswerHearsWhoWasFirst(t *testing.T) {
+	dir := t.TempDir()
+	script := "steps:\n  - calls:\n      - {tool: write, args: {path: a.txt, content: x}}\n  - {text: Written.}\n"
+	first := inTmux(t, talking(t, dir, script, "write the file"))
+	first.see(`y once`)
+	second := inTmux(t, talking(t, dir, script, "-c"))
+	second.see(`y once`)
+	noticed()
+	second.keys("n")
+	second.see(`^why not`)
+	first.keys("y")
+	first.see(`Written.`)
+	second.text("too late")
+	second.keys("Enter")
+	second.see(`^too late: act_[0-9a-f-]+ was allowed by user:tester`)
+	second.see(`Written.`)
+}
