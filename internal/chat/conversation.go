@@ -25,7 +25,7 @@ type conversation struct {
 	texts     []pastTurn // of turns that haven't begun
 	cost      event.CostSum
 	outputs   []block.Call // calls whose programs printed something, by their numbers
-	answer    string       // of the last turn, as Markdown
+	answer    []byte       // of the last turn, as Markdown
 	full      int          // percent of the model's context that is used; 0: not known
 	stale     time.Time    // since when the server can't be reached; zero: it can be
 	files     []block.File // as calls changed them, in order
@@ -63,7 +63,7 @@ func (c *conversation) apply(ev event.Envelope) {
 	case event.TurnSubmitted:
 		c.texts = append(c.texts, pastTurn{ev.IDs.Turn, p.Text.Text, p.Queue, p.Kind == belay.TurnSystem})
 	case event.TurnStarted:
-		c.turn, c.began, c.answer = ev.IDs.Turn, ev.Time, ""
+		c.turn, c.began, c.answer = ev.IDs.Turn, ev.Time, nil
 		if i := slices.IndexFunc(c.texts, func(t pastTurn) bool { return t.id == ev.IDs.Turn }); i >= 0 {
 			c.turns, c.texts = append(c.turns, c.texts[i]), slices.Delete(c.texts, i, i+1)
 		}
@@ -91,7 +91,7 @@ func (c *conversation) finished() []block.Block {
 				c.outputs = append(c.outputs, *b.Call)
 			}
 		case b.Kind == block.KindAnswer:
-			c.answer += b.Text
+			c.answer = append(c.answer, b.Text...)
 		}
 	}
 	return all

@@ -338,11 +338,11 @@ func (c *Chat) export(file string) {
 
 // copies puts the last answer into the clipboard, by the terminal.
 func (c *Chat) copies() {
-	if c.conv.answer == "" {
+	if len(c.conv.answer) == 0 {
 		c.note = "there is no answer yet"
 		return
 	}
-	c.Terminal.Send(screen.Copy(c.conv.answer))
+	c.Terminal.Send(screen.Copy(string(c.conv.answer)))
 	c.note = "the last answer was copied, if the terminal allows it"
 }
 
