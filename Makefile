@@ -142,6 +142,7 @@ docs: ## write the documents that are made from code
 	go test -count=1 ./event -update
 	go test -count=1 ./internal/cli -run ToolDocument -update
 	go test -count=1 ./internal/server -run CheckedIn -update
+	go generate ./web
 
 demo: ## a session, killed and resumed, in a throw-away place
 	go run ./cmd/belay demo

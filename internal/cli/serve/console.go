@@ -69,6 +69,16 @@ func (c *ConsoleCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	})
 }
 
+// sayConsole tells a person at the server's terminal where the page is.
+func sayConsole(a *command.Program, tokens *auth.Tokens, url string) {
+	code, _, err := codeFor(tokens, auth.Operator)
+	if err != nil {
+		fmt.Fprintln(a.Err, "belay console shows the page: "+err.Error())
+		return
+	}
+	fmt.Fprintf(a.Out, "the page, for five minutes: %s/#code=%s\n", url, code)
+}
+
 // codeFor makes a code for a page that is shown on this machine, or elsewhere.
 func codeFor(tokens *auth.Tokens, role auth.Role) (string, auth.Token, error) {
 	name, err := os.Hostname()

@@ -131,6 +131,9 @@ func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 			cfg.Log.Error("server.json", "error", err.Error())
 		}
 		sayServed(&a.Env, Served{URL: url, PID: os.Getpid(), Store: dir, Token: token, Model: model}, note)
+		if !c.NoConsole && !a.JSON && a.IsTerminal(a.Out) {
+			sayConsole(a, cfg.Tokens, url)
+		}
 	})
 }
 
