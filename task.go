@@ -72,6 +72,27 @@ type (
 		Priority  *int     `json:"priority,omitempty"`
 	}
 
+	// NoteProgress says how far a task is.
+	NoteProgress struct {
+		cmd
+		Phase   string `json:"phase,omitempty"` // planning, working, verifying, delivering, waiting
+		Summary string `json:"summary,omitempty"`
+		Done    int    `json:"done,omitempty"`
+		Total   int    `json:"total,omitempty"`
+	}
+
+	// CompleteTask ends a task well of which no attempt runs.
+	CompleteTask struct {
+		cmd
+		Summary Content `json:"summary"`
+	}
+
+	// FailTask ends such a task without success.
+	FailTask struct {
+		cmd
+		Reason string `json:"reason"`
+	}
+
 	// BeginTask makes a session start a planned task on a thread, a new one if need be,
 	// as soon as no other task blocks it.
 	BeginTask struct {

@@ -99,7 +99,7 @@ var table = []Type{
 	of[TaskQueued]("task.queued", "the task waits for its turn", stable),
 	of[TaskStarted]("task.started", "the first attempt begins", stable),
 	of[TaskUpdated]("task.updated", "what the task is changed", stable),
-	of[TaskProgress]("task.progress", "how far the task is"),
+	of[TaskProgress]("task.progress", "how far the task is", stable),
 	of[TaskWaiting]("task.waiting", "the task waits for something named"),
 	of[TaskBlocked]("task.blocked", "the task can't go on by itself", stable),
 	of[TaskPaused]("task.paused", "the task was stopped on purpose"),

@@ -46,6 +46,7 @@ type TaskEnd struct {
 	Outcome belay.Outcome `json:"outcome"`
 	Summary belay.Content `json:"summary,omitzero"`
 	Reason  string        `json:"reason,omitempty"`
+	By      string        `json:"by,omitempty"` // who ended it; empty: its attempt did
 }
 
 // End returns what the fact shares with the other ends.
@@ -149,6 +150,7 @@ type TaskUpdated struct {
 // TaskProgress says how far a task is.
 type TaskProgress struct {
 	fact
+	By         string        `json:"by,omitempty"`
 	Phase      string        `json:"phase,omitempty"` // planning, working, verifying, delivering, waiting
 	Summary    belay.Content `json:"summary,omitzero"`
 	Done       int           `json:"done,omitempty"`

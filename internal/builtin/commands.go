@@ -34,11 +34,8 @@ func Reads() []app.Read {
 // planned are the standard's commands that this build hasn't.
 func planned() []app.Command {
 	return []app.Command{
-		app.Planned("append_task_progress", true, "tasks", "Record progress of a task."),
 		app.Planned("pause_task", true, "tasks", "Pause a task."),
 		app.Planned("resume_task", true, "tasks", "Go on with a paused task."),
-		app.Planned("complete_task", true, "tasks", "Reconcile a task as completed."),
-		app.Planned("fail_task", true, "tasks", "Reconcile a task as failed."),
 		app.Planned("spawn_subagent", true, "sub-agents", "Start a child."),
 		app.Planned("export_evidence", false, "evidence", "Export an evidence pack."),
 		app.Planned("export_replay", false, "replay", "Export a replay case."),

@@ -25,6 +25,7 @@ import (
 var refusedHere = map[string]belay.Code{
 	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
 	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "send_subagent_input": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
+	"append_task_progress": belay.CodeBadCommand, "complete_task": belay.CodeBadState, "fail_task": belay.CodeBadState, // it says nothing; an attempt runs
 	"start_task": belay.CodeNotFound, "link_tasks": belay.CodeNotFound, "unlink_tasks": belay.CodeNotFound, // the task wasn't planned
 	"fork_session": belay.CodeBadState, "rollback_thread": belay.CodeBadState, "undo_turns": belay.CodeBadState,
 }
@@ -62,7 +63,7 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
 			"tool": "todo", "processId": "proc_x", "subagentId": "sub_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x", "server": "none", "pinId": "p1",
-			"objective": "go", "relation": "evidence", "targetId": "ev_1", "turn": "0", "budget": "500ktok", "rules": "version: 1", "settings": `{"mode":"plan"}`, "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
+			"objective": "go", "reason": "no", "relation": "evidence", "targetId": "ev_1", "turn": "0", "budget": "500ktok", "rules": "version: 1", "settings": `{"mode":"plan"}`, "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
 		if c.Name == "ack_events" {
 			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)
 		}

@@ -26,7 +26,7 @@ func readModels() []app.Read {
 // waiting for what: the commands whose subsystem isn't here yet. Whoever makes
 // one work takes it out.
 var notHere = map[string]string{
-	"append_task_progress": "tasks", "pause_task": "tasks", "resume_task": "tasks", "complete_task": "tasks", "fail_task": "tasks",
+	"pause_task": "tasks", "resume_task": "tasks",
 	"spawn_subagent":  "sub-agents",
 	"resume_subagent": "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",

@@ -132,7 +132,17 @@ type Task struct {
 	Thread    belay.ThreadID `json:"thread,omitempty"`
 	Run       belay.RunID    `json:"run,omitempty"` // the newest
 
+	Progress *TaskProgress `json:"progress,omitempty"` // that was told last
+
 	Edges []TaskEdge `json:"edges,omitempty"` // to what else it has to do with, at most 16
+}
+
+// TaskProgress is how far a task is.
+type TaskProgress struct {
+	Phase   string `json:"phase,omitempty"`
+	Summary string `json:"summary,omitempty"` // its beginning
+	Done    int    `json:"done,omitempty"`
+	Total   int    `json:"total,omitempty"`
 }
 
 // TaskEdge leads from a task to something that it has to do with.

@@ -30,6 +30,8 @@ func (s *Session) applyTask(e event.Envelope) {
 		if p.Priority != nil {
 			t.Priority = *p.Priority
 		}
+	case event.TaskProgress:
+		t.Progress = &TaskProgress{p.Phase, preview(p.Summary.Text), p.Done, p.Total}
 	case event.TaskQueued:
 		t.Status, t.Reason, t.Thread = "queued", p.Reason, cmp.Or(p.Thread, t.Thread)
 	case event.TaskStarted:

@@ -19,14 +19,17 @@ import (
 
 // TasksCmd is the command "belay tasks".
 type TasksCmd struct {
-	List   tasksListCmd   `cmd:"" use:"list_tasks" default:"withargs" help:"List the tasks of a session."`
-	Show   tasksShowCmd   `cmd:"" use:"get_task" help:"Show a task, what it waits for and its attempts."`
-	Create tasksCreateCmd `cmd:"" use:"create_task" help:"Plan a task; it is started later."`
-	Update tasksUpdateCmd `cmd:"" use:"update_task" help:"Change what a task is that hasn't ended."`
-	Start  tasksStartCmd  `cmd:"" use:"start_task" help:"Start a task as soon as no other task blocks it."`
-	Cancel tasksCancelCmd `cmd:"" use:"cancel_task" help:"Cancel a task."`
-	Link   tasksLinkCmd   `cmd:"" use:"link_tasks" help:"Add an edge from a task to another one."`
-	Unlink tasksUnlinkCmd `cmd:"" use:"unlink_tasks" help:"Remove an edge of a task."`
+	List     tasksListCmd     `cmd:"" use:"list_tasks" default:"withargs" help:"List the tasks of a session."`
+	Show     tasksShowCmd     `cmd:"" use:"get_task" help:"Show a task, what it waits for and its attempts."`
+	Create   tasksCreateCmd   `cmd:"" use:"create_task" help:"Plan a task; it is started later."`
+	Update   tasksUpdateCmd   `cmd:"" use:"update_task" help:"Change what a task is that hasn't ended."`
+	Start    tasksStartCmd    `cmd:"" use:"start_task" help:"Start a task as soon as no other task blocks it."`
+	Progress tasksProgressCmd `cmd:"" use:"append_task_progress" help:"Say how far a task is."`
+	Complete tasksCompleteCmd `cmd:"" use:"complete_task" help:"End a task well of which no attempt runs."`
+	Fail     tasksFailCmd     `cmd:"" use:"fail_task" help:"End a task without success of which no attempt runs."`
+	Cancel   tasksCancelCmd   `cmd:"" use:"cancel_task" help:"Cancel a task."`
+	Link     tasksLinkCmd     `cmd:"" use:"link_tasks" help:"Add an edge from a task to another one."`
+	Unlink   tasksUnlinkCmd   `cmd:"" use:"unlink_tasks" help:"Remove an edge of a task."`
 }
 
 type tasksListCmd struct {
@@ -305,6 +308,67 @@ func (c *tasksCancelCmd) Order(ctx context.Context, a *command.Program, r *app.R
 		return 0, err
 	}
 	return a.Tell(ctx, r, res, "cancelled")
+}
+
+type tasksProgressCmd struct {
+	inSession
+	Phase   string   `placeholder:"WORD" help:"planning, working, verifying, delivering, waiting."`
+	Done    int      `placeholder:"N" help:"So much is done, of --total."`
+	Total   int      `placeholder:"N" help:"How much there is to do."`
+	Task    string   `arg:"" help:"Its id or title, or the beginning of its id."`
+	Summary []string `arg:"" optional:"" help:"What is done, or comes next."`
+}
+
+// Order implements command.Orderer.
+func (c *tasksProgressCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	id, found, err := c.find(ctx, a, r, c.Task)
+	if err != nil {
+		return 0, err
+	}
+	in := tasks.AppendTaskProgress{Session: id, Task: found[0], Phase: c.Phase, Summary: strings.Join(c.Summary, " "), Done: c.Done, Total: c.Total}
+	res, err := tasks.Progress(ctx, r.Call("append_task_progress"), &in)
+	if err != nil {
+		return 0, err
+	}
+	return a.Tell(ctx, r, res, "noted")
+}
+
+type tasksCompleteCmd struct {
+	inSession
+	Message string `short:"m" placeholder:"TEXT" help:"What was done."`
+	Task    string `arg:"" help:"Its id or title, or the beginning of its id."`
+}
+
+// Order implements command.Orderer.
+func (c *tasksCompleteCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	id, found, err := c.find(ctx, a, r, c.Task)
+	if err != nil {
+		return 0, err
+	}
+	res, err := tasks.Complete(ctx, r.Call("complete_task"), &tasks.CompleteTask{Session: id, Task: found[0], Summary: c.Message})
+	if err != nil {
+		return 0, err
+	}
+	return a.Tell(ctx, r, res, "completed")
+}
+
+type tasksFailCmd struct {
+	inSession
+	Message string `short:"m" required:"" placeholder:"TEXT" help:"Why."`
+	Task    string `arg:"" help:"Its id or title, or the beginning of its id."`
+}
+
+// Order implements command.Orderer.
+func (c *tasksFailCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	id, found, err := c.find(ctx, a, r, c.Task)
+	if err != nil {
+		return 0, err
+	}
+	res, err := tasks.Fail(ctx, r.Call("fail_task"), &tasks.FailTask{Session: id, Task: found[0], Reason: c.Message})
+	if err != nil {
+		return 0, err
+	}
+	return a.Tell(ctx, r, res, "failed")
 }
 
 type tasksLinkCmd struct {

@@ -78,6 +78,12 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.goOn(c)
 	case belay.BlockTask:
 		return d.block(c)
+	case belay.NoteProgress:
+		return d.progress(o, c)
+	case belay.CompleteTask:
+		return d.close(o, "completed", belay.AttemptEnd{Outcome: belay.Completed, Summary: c.Summary})
+	case belay.FailTask:
+		return d.close(o, "failed", belay.AttemptEnd{Outcome: belay.Failed, Reason: c.Reason})
 	case belay.CancelTask:
 		return d.cancel(o, c)
 	case belay.EndAttempt:
@@ -194,6 +200,45 @@ func (d *Decider) update(o belay.Order, c belay.UpdateTask) ([]core.Fact, []core
 		return facts, []core.Send{{To: s.Session.Stream(), Command: belay.MarkTask{Task: s.Task, Status: s.Status, Priority: p.Priority}}}, nil
 	}
 	return facts, nil, nil
+}
+
+// progress records how far a task is that hasn't ended.
+func (d *Decider) progress(o belay.Order, c belay.NoteProgress) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	switch {
+	case s.Status == "":
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such task")
+	case s.ended():
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is %s", s.Task, s.Status).WithHint("retry_task starts another attempt, create_task another task")
+	}
+	return []core.Fact{{IDs: s.ids(), Data: event.TaskProgress{By: o.Principal, Phase: c.Phase, Summary: belay.Content{Text: c.Summary}, Done: c.Done, Total: c.Total}}}, nil, nil
+}
+
+// close ends a task on a person's word. No attempt of it may run.
+func (d *Decider) close(o belay.Order, as string, end belay.AttemptEnd) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	switch {
+	case s.Status == "":
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such task")
+	case s.Status == as:
+		return nil, nil, nil
+	case s.Subagent != "":
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is an agent's", s.Task).WithHint("close_subagent ends the agent")
+	case s.running() != nil:
+		return nil, nil, belay.Errorf(belay.CodeBadState, "an attempt of task %s runs", s.Task).WithHint("cancel_task ends it first")
+	case s.Status == "completed" || s.Status == "cancelled":
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is %s", s.Task, s.Status).WithHint("create_task makes another")
+	}
+	p := ended(end)
+	switch e := p.(type) {
+	case event.TaskCompleted:
+		e.By = o.Principal
+		p = e
+	case event.TaskFailed:
+		e.By = o.Principal
+		p = e
+	}
+	return []core.Fact{{IDs: s.ids(), Data: p}}, s.marks(as, end.Reason), nil
 }
 
 // ended reports whether nothing more happens to the task by itself.
@@ -350,9 +395,9 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.TaskAttemptFailed:
 		s.close(e.IDs.Run, p.Outcome)
 	case event.TaskCompleted:
-		s.Status = "completed"
+		s.Status, s.Planned = "completed", nil
 	case event.TaskFailed:
-		s.Status = "failed"
+		s.Status, s.Planned = "failed", nil
 	case event.TaskCancelled:
 		s.Status, s.Planned = "cancelled", nil
 	case event.TaskTimedOut:

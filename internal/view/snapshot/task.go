@@ -58,8 +58,17 @@ type Task struct {
 	UpdatedAt time.Time       `json:"updatedAt,omitzero"`
 	StartedAt time.Time       `json:"startedAt,omitzero"`
 	EndedAt   time.Time       `json:"endedAt,omitzero"`
+	Progress  *Progress       `json:"progress,omitempty"` // that was told last
 
 	Relationships []*Relationship `json:"relationships,omitempty"` // at most 64
+}
+
+// Progress is how far a task is.
+type Progress struct {
+	Phase   string `json:"phase,omitempty"`
+	Summary string `json:"summary,omitempty"`
+	Done    int    `json:"done,omitempty"`
+	Total   int    `json:"total,omitempty"`
 }
 
 // Who is somebody by name.
@@ -149,6 +158,8 @@ func (f *Fold) task(e event.Envelope) {
 		t.Priority = priority(p.Priority)
 	case event.TaskUpdated:
 		t.updated(p)
+	case event.TaskProgress:
+		t.Progress = &Progress{p.Phase, cut(p.Summary.Text), p.Done, p.Total}
 	case event.TaskQueued:
 		t.Status, t.Reason, t.ThreadID = "queued", cut(p.Reason), cmp.Or(p.Thread, t.ThreadID)
 	case event.TaskStarted:

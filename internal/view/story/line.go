@@ -143,6 +143,12 @@ func saysTask(p event.Payload) (string, bool) {
 		return "", true
 	case event.TaskAccepted:
 		return when(p.By, "by %s"), true
+	case event.TaskProgress:
+		count := ""
+		if p.Total > 0 {
+			count = fmt.Sprintf("%d of %d", p.Done, p.Total)
+		}
+		return join(", ", when(p.By, "by %s"), p.Phase, count, when(p.Summary.Text, `"%s"`)), true
 	case event.TaskUpdated:
 		return join(", ", when(p.By, "by %s"), when(p.Title, `"%s"`), when(p.Owner, "owner %s"), ifSet(p.Priority, func(n int) string { return fmt.Sprintf("priority %d", n) }),
 			ifSet(p.Objective, func(c belay.Content) string { return "objective " + quote(c.Text) })), true
@@ -164,7 +170,7 @@ func saysTask(p event.Payload) (string, bool) {
 		return fmt.Sprintf("%s: %s", p.Outcome, p.Reason), true
 	case event.TaskOver:
 		e := p.End()
-		return join(": ", string(e.Outcome), join(", ", e.Reason, when(e.Summary.Text, `"%s"`))), true
+		return join(": ", string(e.Outcome)+when(e.By, " by %s"), join(", ", e.Reason, when(e.Summary.Text, `"%s"`))), true
 	}
 	return "", false
 }
