@@ -1,6 +1,8 @@
 package cli
 
 import (
+	"bufio"
+	"encoding/json"
 	"errors"
 	"os"
 	"os/exec"
@@ -12,6 +14,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/belay-run/belay/client"
+	"github.com/belay-run/belay/internal/cli/serve"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -280,4 +284,59 @@ func TestTheSecondAnswerHearsWhoWasFirst(t *testing.T) {
 	second.keys("Enter")
 	second.see(`^too late: act_[0-9a-f-]+ was allowed by user:tester`)
 	second.see(`Written.`)
+}
+
+// TestASessionOfTheServerIsFollowedThroughIt: a conversation on a session that the
+// store's server drives says so, shows what flows there, and its messages reach it.
+func TestASessionOfTheServerIsFollowedThroughIt(t *testing.T) {
+	dir := t.TempDir()
+	const script = "steps:\n  - {text: The server answers., when: {contains: steer it}}\n  - {text: Once upon a time there was, chunks: 2, chunkDelay: 1h}\n"
+	chat := programIn(t, dir, "-c")
+	if err := os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(script), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	chat.Env = append(chat.Env, "BELAY_SCRIPT="+filepath.Join(dir, "script.yaml"))
+	srv := programIn(t, dir, "--json", "serve", "--listen", "127.0.0.1:0")
+	srv.Env = append(srv.Env, "BELAY_SCRIPT="+filepath.Join(dir, "script.yaml"))
+	out, err := srv.StdoutPipe()
+	if err == nil {
+		err = srv.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		srv.Process.Signal(os.Interrupt) //nolint:errcheck // it ends, or has
+		srv.Wait()                       //nolint:errcheck // as above
+	})
+	var said serve.Served
+	if err := json.NewDecoder(bufio.NewReader(out)).Decode(&said); err != nil {
+		t.Fatal(err)
+	}
+	c, err := client.New(said.URL, client.Options{Token: said.Token})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := map[string]any{"sessionId": "sess_tale", "text": "tell it", "settings": map[string]any{"completion": "conversational"}}
+	if err := c.Command(t.Context(), "submit_turn", "", in, nil); err != nil {
+		t.Fatal(err)
+	}
+	for e, err := range c.Stream(t.Context(), "/v1/sessions/sess_tale/stream", client.StreamOptions{}) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if e.Type == client.TypeText {
+			break
+		}
+	}
+	p := inTmux(t, chat)
+	p.see(`^the server at http://127.0.0.1:[0-9]+ drives the session; this goes through it$`)
+	p.see(`^Once upon`)
+	p.text("steer it")
+	p.keys("Enter")
+	p.see(`steering: steer it`)
+	p.keys("Escape")
+	p.see(`^The server answers.$`)
+	p.keys("C-d")
+	p.see(`Pane is dead`)
 }

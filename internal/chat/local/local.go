@@ -152,6 +152,11 @@ func said(err error) error {
 	return at.At(f.Field)
 }
 
+// Owner is the process that drives a session; nil: none does.
+func (r *Runtime) Owner(ctx context.Context, id belay.SessionID) (*store.Owner, error) {
+	return r.c.Runtime.Store.OwnerOf(ctx, id)
+}
+
 // Server implements chat.Runtime.
 func (r *Runtime) Server() string { return "" }
 

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/screen"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // ChatCmd is belay on a terminal without another command: a conversation.
@@ -59,7 +60,7 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err := notifies(ctx, a, &o); err != nil {
 		return 0, errors.Join(err, o.Runtime.Close())
 	}
-	defer o.Runtime.Close() //nolint:errcheck // everything that was accepted is durable
+	defer func() { o.Runtime.Close() }() //nolint:errcheck // everything that was accepted is durable
 	o.Pick = c.Resume != nil && *c.Resume == ""
 	if c.Continue || c.Resume != nil && !o.Pick {
 		var name string
@@ -67,6 +68,9 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 			name = *c.Resume
 		}
 		if o.Session, err = chat.Named(ctx, o.Runtime, o.Workspace, name); err != nil {
+			return 0, err
+		}
+		if err := through(ctx, a, &o); err != nil {
 			return 0, err
 		}
 	}
@@ -110,9 +114,7 @@ func (c *ChatCmd) there(a *command.Program, o *chat.Options) (err error) {
 	if o.Changes, err = settingsOf(c.Given()); err != nil {
 		return err
 	}
-	if o.Settings = maps.Clone(o.Changes); o.Settings["completion"] == nil {
-		o.Settings["completion"] = belay.CompletionConversational
-	}
+	o.Settings = settingsThere(o.Changes)
 	o.Runtime, err = a.RemoteChat(c.Server)
 	return err
 }
@@ -123,4 +125,47 @@ func notifies(ctx context.Context, a *command.Program, o *chat.Options) error {
 	how, err := config.Resolve(ctx, a.Input(o.Workspace)).Notify()
 	o.Bell, o.Notifies = how != config.NotifyOff, how == config.NotifyAuto
 	return err
+}
+
+// through has a session that the server of this store drives go on through that server:
+// what flows between facts comes from there.
+func through(ctx context.Context, a *command.Program, o *chat.Options) error {
+	here, ok := o.Runtime.(interface {
+		Owner(context.Context, belay.SessionID) (*store.Owner, error)
+	})
+	if !ok {
+		return nil
+	}
+	dir, err := a.StoreDir()
+	if err != nil {
+		return err
+	}
+	server := command.ServerOf(dir)
+	if server == nil {
+		return nil
+	}
+	owner, err := here.Owner(ctx, o.Session)
+	if err != nil || owner == nil || owner.PID != server.Owner.PID || owner.Host != server.Owner.Host {
+		return err
+	}
+	far, err := a.RemoteChat(server.URL)
+	if err != nil {
+		return err
+	}
+	o.Runtime.Close() //nolint:errcheck // nothing was done with it
+	o.Runtime, o.Settings = far, settingsThere(o.Changes)
+	o.Notes = append(o.Notes, block.Line("the server at "+server.URL+" drives the session; this goes through it"))
+	return nil
+}
+
+// settingsThere are those of a new session on a server, with what was said here.
+func settingsThere(said map[string]any) map[string]any {
+	all := maps.Clone(said)
+	if all == nil {
+		all = map[string]any{}
+	}
+	if all["completion"] == nil {
+		all["completion"] = belay.CompletionConversational
+	}
+	return all
 }
