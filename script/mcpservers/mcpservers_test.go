@@ -202,6 +202,7 @@ func (m *machine) has(facts string, wants ...string) {
 // TestSessionsUseTheServerEverything over both transports: text, data, a picture that the
 // model is sent, progress, a long call that is cancelled, a form that is answered from
 // another process.
+// Guarantee: T113.
 func TestSessionsUseTheServerEverything(t *testing.T) {
 	m := newMachine(t)
 	for name, how := range map[string]string{"stdio": m.server("everything", "stdio"), "http": "url: " + m.overHTTP()} {

@@ -180,6 +180,8 @@ func (w *world) do(line string) {
 		w.tool(verb, rest)
 	case "stopped":
 		w.stopped(strings.Fields(rest))
+	case "asks":
+		w.asks(strings.Fields(rest))
 	case "told":
 		w.told(strings.SplitN(rest, " ", 4))
 	case "another":

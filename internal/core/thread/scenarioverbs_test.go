@@ -212,6 +212,18 @@ func (w *world) stopped(f []string) {
 		Problem: event.Problem{Class: "denied", Code: CodeViolation, Message: "its boundary stopped it", Hint: "stay inside"}}}), nil)
 }
 
+// asks ends an attempt of the n-th call with a question: "N held" if its server waits
+// for the answer, "N kept" if the store has what another attempt goes on with.
+func (w *world) asks(f []string) {
+	n, _ := strconv.Atoi(f[0])
+	c := w.d.s.Turn.Step.Calls[n-1]
+	in := &event.InputAsked{FormAsked: event.FormAsked{Server: "desk"}, Prompt: belay.Content{Text: "Who are you?"}, Held: f[1] == "held"}
+	if !in.Held {
+		in.State = &belay.Ref{Digest: belay.DigestOf([]byte("state")), Size: 5}
+	}
+	w.add([]core.Fact{{IDs: w.d.s.callIDs(c), Data: event.ToolFailed{Name: c.Name, Attempt: c.Attempt, Problem: event.Problem{Class: "waiting", Code: CodeInput, Message: "a person has to answer"}, Input: in}}}, nil)
+}
+
 // told is what the n-th call tells of itself: "N DONE TOTAL TEXT".
 func (w *world) told(f []string) {
 	n, _ := strconv.Atoi(f[0])
