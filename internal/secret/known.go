@@ -125,12 +125,15 @@ func (k *known) compile() *program {
 	return k.prog
 }
 
+// signWithin is how near behind a name the sign stands that gives it a value.
+const signWithin = 40
+
 // likely reports whether a value may follow a name, for less than matching costs.
 func (k *known) likely(before, rest []byte) bool {
 	if k.name == "flag" {
 		return bytes.Contains(before, []byte("--")) || bytes.Contains(before, []byte("login "))
 	}
-	return bytes.ContainsAny(rest[:min(len(rest), 40)], "=:>")
+	return bytes.ContainsAny(rest[:min(len(rest), signWithin)], "=:>")
 }
 
 // keyed finds the keys of the table in a text by three characters.
@@ -138,6 +141,7 @@ type keyed struct {
 	fold   [256]uint16
 	bucket [1 << 15]uint8 // by three characters, folded; 0: no key begins so
 	keys   [][]key        // by bucket
+	reach  int            // what is looked at behind where a key begins, before its form is matched
 }
 
 type key struct {
@@ -158,6 +162,7 @@ var keysOf = sync.OnceValue(func() *keyed {
 				t.keys = append(t.keys, nil)
 			}
 			t.keys[t.bucket[h]] = append(t.keys[t.bucket[h]], key{text, n})
+			t.reach = max(t.reach, len(text)+signWithin)
 		}
 	}
 	return t

@@ -30,6 +30,7 @@ type machine struct {
 	mark      []uint32
 	round     uint32
 	steps     int // bytes that were looked at
+	seen      int // what was looked at ends here
 }
 
 // match matches at b[at:]. whole says that nothing follows b.
@@ -56,6 +57,7 @@ func (m *machine) match(p *program, b []byte, at int, whole bool) progress {
 		m.next = nil
 		m.round++
 		m.steps++
+		m.seen = max(m.seen, min(i+1, len(b)))
 		m.now = m.now[:0]
 		before, after := rune(-1), rune(-1)
 		if i > 0 {

@@ -47,13 +47,14 @@ type looked struct {
 // scanner looks for values in known forms. It is used again for its memory.
 type scanner struct {
 	machine
-	known *Known
-	reads [1 + mostLevels]reading
-	run   []byte  // of base64
-	runAt []int32 // by place in run: place in plain
-	lines []int   // where its lines begin
-	meant []byte  // by it
-	out   looked
+	trials trials
+	known  *Known
+	reads  [1 + mostLevels]reading
+	run    []byte  // of base64
+	runAt  []int32 // by place in run: place in plain
+	lines  []int   // where its lines begin
+	meant  []byte  // by it
+	out    looked
 }
 
 // reading is a text without escapes.
@@ -82,12 +83,16 @@ func (s *scanner) look(k *Known, b []byte, first, whole bool) looked {
 	read := reading{plain: b}
 	next := s.unescape(0, read, whole)
 	at := next.at
+	s.trials.off = false
+	s.trials.begin(nil)
 	s.scan(b, skip, whole, given{at})
 	for level := 1; next.at != nil && level <= mostLevels; level++ {
 		read, at = next, next.at
+		s.trials.begin(at)
 		s.scan(read.plain, skip, whole, escaped{at})
 		next = s.unescape(level, read, whole)
 	}
+	s.trials.off = true
 	s.base64(read.plain, at, skip, whole)
 	s.out.spans = joined(s.out.spans)
 	for _, h := range s.out.spans {
@@ -152,15 +157,17 @@ func (s *scanner) scan(b []byte, skip int, whole bool, to places) {
 	for i := skip - 2; i+2 < len(b); i++ {
 		h = (h<<5 | t.fold[b[i+2]]) & 0x7fff
 		n := t.bucket[h]
-		if n == 0 || i < skip {
+		if n == 0 || i < skip || s.trials.known(i) {
 			continue
 		}
+		s.seen = min(i+t.reach, len(b))
 		for _, k := range t.keys[n] {
 			got := begins(b[i:], k.text)
 			if got == len(k.text) || got == len(b)-i && !whole {
 				s.try(b, i, k, got < len(k.text), whole, to)
 			}
 		}
+		s.trials.add(i, s.seen)
 	}
 	if whole {
 		return
@@ -191,7 +198,7 @@ func (s *scanner) try(b []byte, i int, k key, begun, whole bool, to places) {
 			return
 		}
 		from += len(k.text)
-		if (whole || len(b)-from > 40) && !f.likely(before, b[from:]) {
+		if (whole || len(b)-from > signWithin) && !f.likely(before, b[from:]) {
 			return
 		}
 	}
