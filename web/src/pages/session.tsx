@@ -161,7 +161,7 @@ function Knot({ i, output, driven }: { i: Item; output?: string; driven: boolean
 	if (i.kind === "question" && i.state !== "completed") return null; // it is below, with its answers
 	const t = tone(i);
 	return (
-		<li class={"item " + i.kind + (t === "lost" ? " frayed" : "") + (t === "running" && !driven ? " resting" : "")} id={i.itemId}>
+		<li class={"item " + i.kind + (t === "lost" ? " frayed" : "") + (t === "running" && !driven ? " resting" : "")} id={i.kind + "/" + i.itemId}>
 			<span class={"knot " + t} title={i.startedAt ? clock(i.startedAt) : ""}><Icon name={t === "failed" ? "circle-x" : t === "lost" ? "unplug" : kinds[i.kind] ?? "circle-dot"} /></span>
 			<div class="body"><Body i={i} output={output} /></div>
 		</li>
