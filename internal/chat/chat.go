@@ -27,7 +27,7 @@ type Options struct {
 	Pick      bool                     // the person chooses the session first
 	Begin     belay.Settings           // of a new session, as they are shown
 	Settings  map[string]any           // of a new session, as submit_turn takes them
-	Changes   map[string]any           // of the settings of a session that is continued
+	Changes   map[string]any           // of the settings of sessions that are continued
 	First     string                   // a message that is sent at once
 	Notes     []string                 // lines that are printed first
 	Explain   func(error) *belay.Error // an error as it may be shown
@@ -115,7 +115,6 @@ func Run(ctx context.Context, o Options) (belay.SessionID, error) {
 	switch {
 	case o.Session != "":
 		c.resume(o.Session)
-		c.changes = o.Changes
 	case o.Pick:
 		c.pickSession()
 	}

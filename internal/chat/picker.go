@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -229,6 +230,7 @@ func Named(ctx context.Context, r Runtime, workspace, text string) (belay.Sessio
 // resume puts a session on the screen, and continues its turn if one was parked.
 func (c *Chat) resume(id belay.SessionID) {
 	c.follow(id)
+	c.changes = maps.Clone(c.Changes)
 	c.continues(id)
 }
 

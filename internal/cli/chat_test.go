@@ -340,3 +340,20 @@ func TestASessionOfTheServerIsFollowedThroughIt(t *testing.T) {
 	p.keys("C-d")
 	p.see(`Pane is dead`)
 }
+
+// TestAConversationThatNobodyWasAskedInAsks: what -p was denied without a question is
+// asked about when a person goes on with it, also when they choose it from the list.
+func TestAConversationThatNobodyWasAskedInAsks(t *testing.T) {
+	dir := t.TempDir()
+	script := "steps:\n  - calls:\n      - {tool: write, args: {path: a.txt, content: x}}\n  - {text: Denied.}\n  - calls:\n      - {tool: write, args: {path: a.txt, content: x}}\n  - {text: Written.}\n"
+	if out, err := talking(t, dir, script, "-p", "write the file").Output(); err != nil || string(out) != "Denied.\n" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	p := inTmux(t, talking(t, dir, script, "--resume="))
+	p.see(`1 line `)
+	p.keys("Enter")
+	p.see(`Denied.`)
+	p.text("now write it")
+	p.keys("Enter")
+	p.see(`y once`)
+}

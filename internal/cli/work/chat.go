@@ -99,6 +99,9 @@ func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options)
 	if o.Changes, err = settingsOf(c.Given()); err != nil {
 		return err
 	}
+	if o.Changes["approvals"] == nil && b.settings.Approvals != belay.ApprovalsDeny { // it may have been begun where nobody was asked
+		o.Changes["approvals"] = belay.ApprovalsWait
+	}
 	if c.Given().Get("script") != "" {
 		o.Changes["provider"] = b.settings.Provider
 	}
