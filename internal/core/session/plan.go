@@ -261,6 +261,25 @@ func (d *Decider) markTask(c belay.MarkTask) ([]core.Fact, []core.Send, error) {
 	return facts, nil, nil
 }
 
+// cancelParts cancels the open parts of a task that was cancelled; nothing of them starts
+// any more.
+func (s *State) cancelParts(rd *core.Ready) {
+	for i := range s.Plan {
+		p := &s.Plan[i]
+		if p.ended() || p.Status == "cancelling" {
+			continue
+		}
+		for _, e := range p.Edges {
+			if whole := s.Plan.Find(belay.TaskID(e.Target)); e.Relation == belay.RelationParent && whole != nil && whole.Status == "cancelled" {
+				why := "task " + e.Target + " was cancelled"
+				rd.Decided = append(rd.Decided, s.planned(event.PlannedTask{Task: p.Task, Status: "cancelling", Reason: why}))
+				rd.Sends = append(rd.Sends, core.Send{To: p.Task.Stream(), Command: belay.CancelTask{Reason: why}})
+				break
+			}
+		}
+	}
+}
+
 // startPlanned starts the first of the tasks that nothing blocks any more, by priority,
 // then age; or says of one that it can't start.
 func (s *State) startPlanned(rd *core.Ready) {

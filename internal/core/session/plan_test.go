@@ -89,6 +89,28 @@ func TestATaskStartsWhenNothingBlocksIt(t *testing.T) {
 }
 
 // Guarantee: J1.
+func TestThePartsOfACancelledTaskAreCancelled(t *testing.T) {
+	b := planner(t)
+	for _, id := range []belay.TaskID{"whole", "part", "waits", "other"} {
+		if err := b.plan(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do(belay.LinkTasks{Task: "part", Relation: belay.RelationParent, Target: "whole"})
+	b.do(belay.LinkTasks{Task: "part", Relation: belay.RelationChild, Target: "waits"})
+	b.begin("other")
+	b.begin("waits")
+	b.wants("start waits", "start other")
+	b.begin("part")
+	b.do(belay.MarkTask{Task: "whole", Status: "cancelled"})
+	b.wants("cancel part")
+	b.do(belay.MarkTask{Task: "part", Status: "cancelled"})
+	b.wants("cancel waits")
+	b.do(belay.MarkTask{Task: "waits", Status: "completed"})
+	b.wants()
+}
+
+// Guarantee: J1.
 func TestBadEdgesAreRefused(t *testing.T) {
 	b := planner(t)
 	for _, id := range []belay.TaskID{"a", "b", "c"} {

@@ -307,7 +307,9 @@ func (s *State) joins() {
 // Next answers what threads ask for.
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	d.s.givePlaces(&rd)
-	d.s.startPlanned(&rd)
+	if d.s.cancelParts(&rd); len(rd.Decided) == 0 {
+		d.s.startPlanned(&rd)
+	}
 	d.s.grantHolds(&rd)
 	d.s.grantBudget(&rd, now)
 	if len(rd.Decided) > 0 {
