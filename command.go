@@ -576,6 +576,30 @@ type (
 		Reason   string     `json:"reason,omitempty"`
 	}
 
+	// PauseSubagent makes a child, and those that it started, begin nothing more until
+	// they are resumed.
+	PauseSubagent struct {
+		cmd
+		Subagent SubagentID `json:"subagentId"`
+		Now      bool       `json:"now,omitempty"` // what is in flight is cancelled
+		Reason   string     `json:"reason,omitempty"`
+	}
+
+	// ResumeSubagent ends a pause.
+	ResumeSubagent struct {
+		cmd
+		Subagent SubagentID `json:"subagentId"`
+		Reason   string     `json:"reason,omitempty"`
+	}
+
+	// PauseThread tells a thread that it begins nothing more, or does again.
+	PauseThread struct {
+		cmd
+		Op     string `json:"op"`            // paused, resumed
+		Now    bool   `json:"now,omitempty"` // what is in flight is cancelled
+		Reason string `json:"reason,omitempty"`
+	}
+
 	// StartTask starts the first attempt of a task that was created to wait. With a turn it
 	// says of one that was planned what is to be started later.
 	StartTask struct {
@@ -635,6 +659,9 @@ var commands = map[string]reflect.Type{
 	"end_subagent":        reflect.TypeFor[EndSubagent](),
 	"continue_task":       reflect.TypeFor[ContinueTask](),
 	"send_subagent_input": reflect.TypeFor[SendSubagentInput](),
+	"pause_subagent":      reflect.TypeFor[PauseSubagent](),
+	"resume_subagent":     reflect.TypeFor[ResumeSubagent](),
+	"pause_thread":        reflect.TypeFor[PauseThread](),
 	"close_subagent":      reflect.TypeFor[CloseSubagent](),
 	"plan_task":           reflect.TypeFor[PlanTask](),
 	"update_task":         reflect.TypeFor[UpdateTask](),

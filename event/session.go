@@ -72,6 +72,19 @@ type ThreadUpdated struct {
 
 	Pin     *PinChange   `json:"pin,omitempty"`     // of a text that stays in the conversation
 	Compact *CompactWish `json:"compact,omitempty"` // a person wants the conversation to be shortened
+	Pause   *Pause       `json:"pause,omitempty"`   // it begins nothing more, or does again
+}
+
+// Words of Pause, and of SubagentStatus about it.
+const (
+	Paused  = "paused"
+	Resumed = "resumed"
+)
+
+// Pause is the beginning of a pause, or its end.
+type Pause struct {
+	Op  string `json:"op"`            // paused, resumed
+	Now bool   `json:"now,omitempty"` // what is in flight is cancelled
 }
 
 // CompactWish is a person's request to shorten a conversation.

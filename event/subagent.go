@@ -29,7 +29,7 @@ const (
 // SubagentStatus says how a child is.
 type SubagentStatus struct {
 	fact
-	Status     string            `json:"status"` // prepared, requested, running, ended
+	Status     string            `json:"status"` // prepared, requested, running, paused, resumed, ended
 	Agent      string            `json:"agent,omitempty"`
 	Nickname   string            `json:"nickname,omitempty"`
 	Objective  *belay.Content    `json:"objective,omitempty"`  // of a prepared one

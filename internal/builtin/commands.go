@@ -47,7 +47,6 @@ func planned() []app.Command {
 		app.Planned("record_benchmark_reward", true, "benchmarks", "Record a reward."),
 		app.Planned("export_benchmark_trial", false, "benchmarks", "Export a trial."),
 		app.Planned("compare_benchmark_runs", false, "benchmarks", "Compare trials."),
-		app.Planned("resume_subagent", true, "sub-agents", "Go on with a child."),
 		app.Planned("list_jobs", false, "jobs", "List jobs."),
 	}
 }

@@ -242,3 +242,133 @@ func TestAnInterruptEndsTheWholeFamily(t *testing.T) {
 		}
 	})
 }
+
+const pausedFamily = `
+steps:
+  - when: {contains: PART-1}
+    calls: [{tool: spawn_agent, args: {task: PART-2}}]
+  - when: {contains: PART-2}
+    calls: [{tool: exec, args: {command: make}}]
+  - when: {tool: exec}
+    calls: [{tool: complete_task, args: {summary: two}}]
+  - when: {tool: spawn_agent, contains: two}
+    calls: [{tool: complete_task, args: {summary: one}}]
+  - calls: [{tool: spawn_agent, args: {task: PART-1, name: first}}]
+  - calls: [{tool: complete_task, args: {summary: done}}]
+`
+
+// livePaused pauses the first agent when the one below it asks a person, answers, and
+// resumes it when nothing is left to do. Whatever it is told twice is done once.
+func (p *process) livePaused() error {
+	for range 30 {
+		if err := p.e.Session(p.ctx, sess, nil); err != nil {
+			return err
+		}
+		all := p.m.threads(p.h)
+		if len(all) == 0 {
+			return p.ctx.Err()
+		}
+		if all[0].Turn == nil && all[0].Prev != nil {
+			return nil
+		}
+		order := belay.Order{Principal: "user:bob", Session: sess, Stream: sess.Stream()}
+		first := func() belay.SubagentID { return all[0].Children[0].ID }
+		asks := len(all) == 3 && len(all[2].Opens()) > 0 && all[2].Opens()[0].Call != nil
+		switch {
+		case asks && all[2].Pause == nil:
+			order.ID, order.Command = "cmd_pause", belay.PauseSubagent{Subagent: first()}
+		case len(all) == 3 && all[2].Pause != nil && !asks:
+			order.ID, order.Command = "cmd_resume", belay.ResumeSubagent{Subagent: first()}
+		default:
+			for _, th := range all {
+				p.m.answer(th)
+			}
+			continue
+		}
+		if _, err := p.e.Submit(p.ctx, order); err != nil {
+			return err
+		}
+	}
+	return fmt.Errorf("the family neither ends nor waits")
+}
+
+// An agent that is paused begins nothing, nor does one below it, and an answer that
+// comes meanwhile waits. When it is resumed, the same turn goes on.
+// Guarantee: F6.
+func TestAPauseSurvivesACrashAtEveryPoint(t *testing.T) {
+	script, err := scripted.Parse("family", []byte(pausedFamily))
+	if err != nil {
+		t.Fatal(err)
+	}
+	tools := []tool.Tool{effects{}}
+	for _, tl := range append(tool.AgentTools(), tool.TurnTools()...) {
+		tools = append(tools, mortalOf(tl))
+	}
+	set, err := tool.NewSet(tools...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := 0
+	for hit := true; hit; points++ {
+		synctest.Test(t, func(t *testing.T) {
+			m := newMachine(t)
+			defer m.discard()
+			m.script, m.tools = script, set
+			m.accept()
+			_, hit = m.through([]int{points + 1}, (*process).livePaused)
+			m.checkPaused(points + 1)
+		})
+	}
+	t.Logf("%d points", points)
+	if points < 60 {
+		t.Errorf("only %d points", points)
+	}
+}
+
+func (m *machine) checkPaused(at int) {
+	m.t.Helper()
+	h := m.data.Open(memory.Options{})
+	defer h.Close()
+	main, err := loadThread(m.t.Context(), h)
+	if err != nil {
+		m.t.Fatal(err)
+	}
+	if main.Prev == nil || main.Prev.Outcome != belay.Completed {
+		m.t.Errorf("crash %d: ended %+v", at, main.Prev)
+	}
+	paused, pauses, turns := map[belay.StreamID]bool{}, 0, map[belay.StreamID]int{}
+	var facts []event.Envelope
+	for r, err := range h.Scan(m.t.Context(), 0) {
+		if err != nil {
+			m.t.Fatal(err)
+		}
+		e := r.Event
+		facts = append(facts, e)
+		switch p := e.Data.(type) {
+		case event.ThreadUpdated:
+			if p.Pause != nil {
+				paused[e.Stream] = p.Pause.Op == event.Paused
+				pauses++
+			}
+		case event.TurnStarted:
+			turns[e.Stream]++
+		case event.ModelRequested, event.ToolStarted:
+			if paused[e.Stream] {
+				m.t.Errorf("crash %d: a paused agent begins %s", at, e.Type())
+			}
+		}
+	}
+	if pauses != 4 { // two agents are paused, and resumed
+		m.t.Errorf("crash %d: %d beginnings and ends of pauses", at, pauses)
+	}
+	for stream, n := range turns {
+		if n != 1 {
+			m.t.Errorf("crash %d: %d turns in %s", at, n, stream)
+		}
+	}
+	coretest.Books(m.t, at, facts)
+	runs, _ := os.ReadFile(filepath.Join(m.dir, "effects.log"))
+	if n := bytes.Count(runs, []byte("\n")); n > 1 {
+		m.t.Errorf("crash %d: the command ran %d times", at, n)
+	}
+}

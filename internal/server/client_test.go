@@ -27,6 +27,7 @@ var refusedHere = map[string]belay.Code{
 	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "send_subagent_input": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
 	"append_task_progress": belay.CodeBadCommand, "complete_task": belay.CodeBadState, "fail_task": belay.CodeBadState, // it says nothing; an attempt runs
 	"start_task": belay.CodeNotFound, "link_tasks": belay.CodeNotFound, "unlink_tasks": belay.CodeNotFound, // the task wasn't planned
+	"pause_subagent": belay.CodeNotFound, "resume_subagent": belay.CodeNotFound,
 	"fork_session": belay.CodeBadState, "rollback_thread": belay.CodeBadState, "undo_turns": belay.CodeBadState,
 }
 

@@ -16,7 +16,7 @@ import (
 )
 
 // ownCommands is how many rows of the table aren't the standard's.
-const ownCommands = 31
+const ownCommands = 32
 
 // readModels are the rows of reads that are read models of the standard.
 func readModels() []app.Read {
@@ -28,7 +28,6 @@ func readModels() []app.Read {
 var notHere = map[string]string{
 	"pause_task": "tasks", "resume_task": "tasks",
 	"spawn_subagent":  "sub-agents",
-	"resume_subagent": "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",
 	"create_job": "jobs", "get_job": "jobs", "cancel_job": "jobs", "list_jobs": "jobs",
 	"start_benchmark_trial": "benchmarks", "record_benchmark_reward": "benchmarks", "export_benchmark_trial": "benchmarks", "compare_benchmark_runs": "benchmarks",

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
@@ -38,7 +39,7 @@ type SubagentShown struct {
 	Task       belay.TaskID     `json:"taskId"`
 	Agent      string           `json:"agent"`
 	Name       string           `json:"name,omitempty"`
-	Status     string           `json:"status"` // queued, running, waiting_permission, waiting_input, or how it ended
+	Status     string           `json:"status"` // queued, running, paused, waiting_permission, waiting_input, or how it ended
 	Depth      int              `json:"depth"`  // 1 is a child of a main thread
 	Background bool             `json:"background,omitempty"`
 	Doing      string           `json:"doing,omitempty"` // the call that runs
@@ -76,12 +77,18 @@ func subagent(c session.Child, th *thread.State) SubagentShown {
 	case c.Waits:
 		a.Status = "queued"
 	}
+	if c.Paused {
+		a.Status = event.Paused
+	}
 	t := th.Turn
 	if t == nil {
 		return a
 	}
 	a.Steps, a.Calls, a.Usage, a.MicroUSD, a.Active = t.Steps, t.Calls, t.Usage, t.Cost.MicroUSD, belay.Duration(t.Active)
 	for _, o := range th.Opens() {
+		if c.Paused {
+			break
+		}
 		a.Status = "waiting_input"
 		if o.Ask.Kind == "permission" {
 			a.Status = "waiting_permission"
@@ -106,17 +113,44 @@ type CloseSubagent struct {
 
 // CloseAgent ends a sub-agent, with those that it started.
 func CloseAgent(ctx context.Context, r *app.Call, in *CloseSubagent) (*app.Result, error) {
-	if err := input.Named("subagentId", string(in.Subagent)); err != nil {
+	return toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.CloseSubagent{Subagent: in.Subagent, Reason: in.Reason})
+}
+
+// toAgent brings a command about a sub-agent to its session.
+func toAgent(ctx context.Context, r *app.Call, id belay.SessionID, agent belay.SubagentID, reason string, c belay.Command) (*app.Result, error) {
+	if err := cmp.Or(input.Named("subagentId", string(agent)), input.Text("reason", reason, app.MaxReason)); err != nil {
 		return nil, err
 	}
-	if err := input.Text("reason", in.Reason, app.MaxReason); err != nil {
+	if _, err := r.Known(ctx, id); err != nil {
 		return nil, err
 	}
-	if _, err := r.Known(ctx, in.Session); err != nil {
-		return nil, err
-	}
-	told, err := r.Send(ctx, in.Session, in.Session.Stream(), belay.CloseSubagent{Subagent: in.Subagent, Reason: in.Reason})
+	told, err := r.Send(ctx, id, id.Stream(), c)
 	return told, input.At("subagentId", err)
+}
+
+// PauseSubagent is what pause_subagent takes.
+type PauseSubagent struct {
+	Session  belay.SessionID  `json:"sessionId"`
+	Subagent belay.SubagentID `json:"subagentId"`
+	Now      bool             `json:"now,omitempty" jsonschema:"what is in flight is cancelled; else it finishes"`
+	Reason   string           `json:"reason,omitempty"`
+}
+
+// PauseAgent keeps a sub-agent, and those that it started, from beginning anything.
+func PauseAgent(ctx context.Context, r *app.Call, in *PauseSubagent) (*app.Result, error) {
+	return toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.PauseSubagent{Subagent: in.Subagent, Now: in.Now, Reason: in.Reason})
+}
+
+// ResumeSubagent is what resume_subagent takes.
+type ResumeSubagent struct {
+	Session  belay.SessionID  `json:"sessionId"`
+	Subagent belay.SubagentID `json:"subagentId"`
+	Reason   string           `json:"reason,omitempty"`
+}
+
+// ResumeAgent ends a pause.
+func ResumeAgent(ctx context.Context, r *app.Call, in *ResumeSubagent) (*app.Result, error) {
+	return toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.ResumeSubagent{Subagent: in.Subagent, Reason: in.Reason})
 }
 
 // SendSubagentInput is what send_subagent_input takes.

@@ -16,6 +16,8 @@ func Commands() []app.Command {
 		app.DefineLook("list_subagents", auth.Read, "List the agents that a session's agents started, and how far they are.", Subagents),
 		app.Define("send_subagent_input", auth.Work, true, "Tell an agent that another one started something more; one that has ended goes on with it.", SendInput),
 		app.Define("wait_subagents", auth.Read, false, "Wait until agents of a session have ended, or for some time, and show how.", waitSubagents),
+		app.Define("pause_subagent", auth.Work, true, "Keep an agent, and those that it started, from beginning anything more.", PauseAgent),
+		app.Define("resume_subagent", auth.Work, true, "Let an agent that was paused go on, with those that it started.", ResumeAgent),
 		app.Define("close_subagent", auth.Work, true, "End an agent that another one started, with those that it started.", CloseAgent),
 		app.DefineLook("get_tool_inventory", auth.Read, "List the tools of a session, or of a workspace.", getToolInventory),
 		app.DefineLook("get_execution_environment", auth.Read, "Show a session's workspace and the boundary of its processes.", getExecutionEnvironment),

@@ -17,13 +17,15 @@ import (
 
 // AgentsCmd is the command "belay agents".
 type AgentsCmd struct {
-	Ps    agentsPsCmd    `cmd:"" use:"list_subagents" default:"withargs" help:"List the agents that a session's agents started."`
-	Send  agentsSendCmd  `cmd:"" use:"send_subagent_input" help:"Tell an agent something more; one that has ended goes on with it."`
-	Close agentsCloseCmd `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
-	List  agentsListCmd  `cmd:"" use:"listAgents" help:"List the agents that are kept as files."`
-	New   agentsNewCmd   `cmd:"" help:"Make a file for a new agent in this workspace."`
-	Show  agentsShowCmd  `cmd:"" use:"listAgents" help:"Show an agent that is kept as a file: what it may do, what it needs, what is wrong with it."`
-	Check agentsCheckCmd `cmd:"" use:"listAgents" help:"Check files of agents, and say where something is wrong."`
+	Ps     agentsPsCmd     `cmd:"" use:"list_subagents" default:"withargs" help:"List the agents that a session's agents started."`
+	Send   agentsSendCmd   `cmd:"" use:"send_subagent_input" help:"Tell an agent something more; one that has ended goes on with it."`
+	Pause  agentsPauseCmd  `cmd:"" use:"pause_subagent" help:"Keep an agent, and those that it started, from beginning anything more."`
+	Resume agentsResumeCmd `cmd:"" use:"resume_subagent" help:"Let an agent that was paused go on, with those that it started."`
+	Close  agentsCloseCmd  `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
+	List   agentsListCmd   `cmd:"" use:"listAgents" help:"List the agents that are kept as files."`
+	New    agentsNewCmd    `cmd:"" help:"Make a file for a new agent in this workspace."`
+	Show   agentsShowCmd   `cmd:"" use:"listAgents" help:"Show an agent that is kept as a file: what it may do, what it needs, what is wrong with it."`
+	Check  agentsCheckCmd  `cmd:"" use:"listAgents" help:"Check files of agents, and say where something is wrong."`
 }
 
 type agentsPsCmd struct {
@@ -96,6 +98,31 @@ type agentsSendCmd struct {
 func (c *agentsSendCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return c.order(ctx, a, "sent", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
 		return sessions.SendInput(ctx, r.Call("send_subagent_input"), &sessions.SendSubagentInput{Session: id, Subagent: agent, Text: c.Text, Interrupt: c.Interrupt})
+	})
+}
+
+type agentsPauseCmd struct {
+	agentFlags
+	Now     bool   `help:"Cancel what is in flight, rather than let it finish."`
+	Message string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+// Run implements command.Command.
+func (c *agentsPauseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return c.order(ctx, a, "paused", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
+		return sessions.PauseAgent(ctx, r.Call("pause_subagent"), &sessions.PauseSubagent{Session: id, Subagent: agent, Now: c.Now, Reason: c.Message})
+	})
+}
+
+type agentsResumeCmd struct {
+	agentFlags
+	Message string `short:"m" placeholder:"TEXT" help:"Why."`
+}
+
+// Run implements command.Command.
+func (c *agentsResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return c.order(ctx, a, "resumed", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
+		return sessions.ResumeAgent(ctx, r.Call("resume_subagent"), &sessions.ResumeSubagent{Session: id, Subagent: agent, Reason: c.Message})
 	})
 }
 

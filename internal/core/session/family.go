@@ -34,6 +34,7 @@ type Child struct {
 	Background bool             `json:"background,omitempty"`
 	Waits      bool             `json:"waits,omitempty"`   // for a place
 	Closing    bool             `json:"closing,omitempty"` // it was told to end
+	Paused     bool             `json:"paused,omitempty"`
 	Outcome    belay.Outcome    `json:"outcome,omitempty"` // empty: it is open
 	Rules      belay.Ref        `json:"rules,omitzero"`
 	Inputs     int              `json:"inputs,omitempty"` // texts that it was sent
@@ -145,6 +146,10 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 	if s.Use.Use == belay.UseReader {
 		sends = append(sends, core.Send{To: child.Thread.Stream(), Command: belay.UseWorkspace{Use: &s.Use}})
 	}
+	if p := s.Family.byThread(c.Parent); p != nil && p.Paused { // its call was on the way
+		facts = append(facts, core.Fact{IDs: child.ids(s.Session), Data: event.SubagentStatus{Status: event.Paused, Reason: "its parent is paused"}})
+		sends = append(sends, core.Send{To: child.Thread.Stream(), Command: belay.PauseThread{Op: event.Paused}})
+	}
 	sends = append(sends, s.share(child.Thread)...)
 	turn := belay.TurnID(belay.DeriveID(belay.PrefixTurn, belay.StreamID(c.Subagent), 0, 0))
 	sends = append(sends,
@@ -242,6 +247,28 @@ func (d *Decider) closeChild(o belay.Order, c belay.CloseSubagent) ([]core.Fact,
 	return facts, sends, nil
 }
 
+// pause makes a child and those below it begin nothing more, or resumes them.
+func (d *Decider) pause(o belay.Order, id belay.SubagentID, c belay.PauseThread) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	child := s.Family.Find(id)
+	if child == nil {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "the session has no agent %s", id).WithHint("belay agents ps lists them")
+	}
+	if !child.open() {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "agent %s has ended: %s", id, child.Outcome).WithHint("belay agents ps lists those that are open")
+	}
+	c.Reason = cmp.Or(c.Reason, "by "+o.Principal)
+	var facts []core.Fact
+	var sends []core.Send
+	for _, k := range s.Family.below(child) {
+		if k.Paused != (c.Op == event.Paused) || c.Now {
+			facts = append(facts, core.Fact{IDs: k.ids(s.Session), Data: event.SubagentStatus{Status: c.Op, Reason: c.Reason}})
+			sends = append(sends, core.Send{To: k.Thread.Stream(), Command: c})
+		}
+	}
+	return facts, sends, nil
+}
+
 // below are a child and its descendants that aren't told to end, the deepest first.
 func (f Family) below(c *Child) (all []*Child) {
 	for i := range f {
@@ -263,7 +290,7 @@ func (s *State) givePlaces(rd *core.Ready) {
 	}
 	var next *Child
 	for i := range s.Family {
-		if c := &s.Family[i]; c.Waits && c.open() && (next == nil || c.Priority > next.Priority) {
+		if c := &s.Family[i]; c.Waits && c.open() && !c.Paused && (next == nil || c.Priority > next.Priority) {
 			next = c
 		}
 	}
@@ -292,8 +319,12 @@ func (s *State) applyFamily(e event.Envelope) {
 			}
 		}
 	case event.SubagentStatus:
-		if c != nil && p.Status == event.SubagentRunning {
+		switch {
+		case c == nil:
+		case p.Status == event.SubagentRunning:
 			c.Waits = false
+		case p.Status == event.Paused, p.Status == event.Resumed:
+			c.Paused = p.Status == event.Paused
 		}
 	case event.SubagentClosed:
 		if c != nil {

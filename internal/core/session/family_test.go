@@ -207,6 +207,44 @@ func TestAChildThatEndedGoesOnWithinTheLimits(t *testing.T) {
 	}
 }
 
+// Guarantee: F6.
+func TestAPauseHoldsAllBelow(t *testing.T) {
+	b := family(t, belay.AgentLimits{Running: 2})
+	one, _ := b.spawn("one", "thr_1", true, 0)
+	b.spawn("two", one.Thread, true, 0)
+	waits, _ := b.spawn("waits", one.Thread, true, 5)
+	b.spawn("beside", "thr_1", true, 0)
+	facts, sends := b.do(belay.PauseSubagent{Subagent: "one"})
+	if len(facts) != 3 || len(sends) != 3 || !waits.Waits {
+		t.Fatalf("paused: %+v %+v", facts, sends)
+	}
+	if facts, sends := b.do(belay.PauseSubagent{Subagent: "one"}); facts != nil || sends != nil {
+		t.Errorf("paused again: %v %v", facts, sends)
+	}
+	// One whose call was on the way begins paused; the place that comes free isn't for
+	// one that is paused.
+	three, _ := b.spawn("three", one.Thread, true, 0)
+	if !b.d.s.Family.Find("three").Paused {
+		t.Errorf("begun below a paused one: %+v", three)
+	}
+	b.endOf("two")
+	if got := strings.Join(b.places(), " "); got != "beside" {
+		t.Errorf("started %q", got)
+	}
+	b.do(belay.ResumeSubagent{Subagent: "one"})
+	b.endOf("beside")
+	if got := strings.Join(b.places(), " "); got != "waits" {
+		t.Errorf("after it was resumed %q started", got)
+	}
+	b.endOf("one")
+	if _, _, err := b.try(belay.PauseSubagent{Subagent: "one"}); belay.CodeOf(err) != belay.CodeBadState {
+		t.Errorf("one that has ended: %v", err)
+	}
+	if _, _, err := b.try(belay.ResumeSubagent{Subagent: "none"}); belay.CodeOf(err) != belay.CodeNotFound {
+		t.Errorf("none: %v", err)
+	}
+}
+
 // In whatever order children come and end, no limit is exceeded, no place stays free
 // while a child waits, and each ends once.
 // Guarantee: F2, F3.

@@ -16,7 +16,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/5"
+const Version = "session/6"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -96,6 +96,10 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 		return d.endChild(c)
 	case belay.SendSubagentInput:
 		return d.sendInput(o, c)
+	case belay.PauseSubagent:
+		return d.pause(o, c.Subagent, belay.PauseThread{Op: event.Paused, Now: c.Now, Reason: c.Reason})
+	case belay.ResumeSubagent:
+		return d.pause(o, c.Subagent, belay.PauseThread{Op: event.Resumed, Reason: c.Reason})
 	case belay.CloseSubagent:
 		return d.closeChild(o, c)
 	}

@@ -34,6 +34,11 @@ func (d *Decider) Apply(e event.Envelope) {
 		if p.Use != nil {
 			s.Use = *p.Use
 		}
+		if p.Pause != nil {
+			if s.Pause = p.Pause; p.Pause.Op == event.Resumed {
+				s.Pause = nil
+			}
+		}
 		if p.Hold != nil {
 			s.applyHold(*p.Hold)
 		}
@@ -119,7 +124,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ContextResolved:
 		s.looked(p)
 	case event.ThreadUpdated:
-		if p.Hold == nil && p.Pin == nil && p.Compact == nil {
+		if p.Hold == nil && p.Pin == nil && p.Compact == nil && p.Pause == nil {
 			t.changeRules(p)
 		}
 		if p.Rules != nil {

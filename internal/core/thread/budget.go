@@ -111,7 +111,11 @@ func (h *handler) recallBudget() {
 func (d spending) returnBudget() {
 	p := &d.Purse
 	idle := d.Turn == nil && len(d.Queue) == 0 && d.Compacting == nil && d.Wish == nil
-	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (!p.Recalled || p.asked() != nil || !d.Turn.underway()) || len(p.Open) > 0 && idle {
+	needs := !p.Recalled || !d.Turn.underway()
+	if d.Pause != nil {
+		needs = len(p.Grants) == 0 || d.Turn == nil
+	}
+	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (needs || p.asked() != nil) || len(p.Open) > 0 && idle {
 		return
 	}
 	var b belay.BudgetReturn

@@ -59,6 +59,8 @@ func (h *handler) handle(c belay.Command) error {
 		h.recallBudget()
 	case belay.ResumeThread:
 		return h.resume(c)
+	case belay.PauseThread:
+		h.pauses(c)
 	case belay.RollBack:
 		return h.rollBack(c)
 	case belay.RevokeGrant:

@@ -14,7 +14,7 @@ func startTurn(d *decision) bool {
 	switch {
 	case d.Turn != nil:
 		return false
-	case len(d.Queue) == 0 || d.waitsForQuiet():
+	case len(d.Queue) == 0 || d.Pause != nil || d.waitsForQuiet():
 		return true
 	case d.rules == nil && !d.lost:
 		return true // Missing names them

@@ -41,8 +41,9 @@ type State struct {
 	Last      time.Time       `json:"last"`
 
 	queueState
-	Turn  *Turn `json:"turn,omitempty"`
-	Purse purse `json:"purse,omitzero"`
+	Turn  *Turn        `json:"turn,omitempty"`
+	Pause *event.Pause `json:"pause,omitempty"` // it begins nothing
+	Purse purse        `json:"purse,omitzero"`
 	gateState
 	programState
 	fileState
