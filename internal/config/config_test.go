@@ -194,7 +194,7 @@ func TestARequestIsToldItsOwnFields(t *testing.T) {
 			t.Errorf("%s: %v", s.Name, err)
 			continue
 		}
-		if strings.Contains(e.Hint, s.Name) || strings.Contains(e.Hint, "--") || e.Hint == "" {
+		if strings.Contains(e.Hint, s.Name) || strings.Contains(e.Hint, "--") || strings.Contains(e.Hint, "=0 is") || e.Hint == "" {
 			t.Errorf("%s: the hint is %q", s.JSON, e.Hint)
 		}
 	}
