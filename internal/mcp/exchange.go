@@ -150,8 +150,10 @@ func (t *serverTool) next(n *connection, r *round, in *tool.Input) error {
 				return err
 			}
 			return t.needs(q, state)
-		case *sdk.ListRootsParams: //nolint:staticcheck // servers may still ask
-			r.Responses[key] = &sdk.ListRootsResult{Roots: []*sdk.Root{n.root()}} //nolint:staticcheck // as above
+		//lint:ignore SA1019 servers may still ask
+		case *sdk.ListRootsParams:
+			//lint:ignore SA1019 as above
+			r.Responses[key] = &sdk.ListRootsResult{Roots: []*sdk.Root{n.root()}}
 			delete(r.Requests, key)
 		default:
 			return tool.Failf(tool.Internal, CodeRefused, "MCP server %s asks for what it may not have: %T", t.server.Name, q)

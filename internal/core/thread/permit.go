@@ -30,15 +30,16 @@ func permit(d *decision) bool {
 
 // applyVerdict does what follows from the verdict on a call, or waits for an answer.
 func (d *decision) applyVerdict(c *Call) {
+	late := c.Ask != nil && c.Ask.Open && !d.now.Before(c.Ask.Until)
 	switch {
-	case c.Ask != nil && c.Ask.Open && c.Ask.Kind == askForm && !d.now.Before(c.Ask.Until):
+	case late && c.Ask.Kind == askForm:
 		d.resolve(c.Ask, c, "cancelled", "deadline", "", "nobody answered in time")
 	case c.waitsForInput():
 		if c.Ask != nil {
 			d.wakeAt(c.Ask.Until)
 		}
 		d.asksInput(c)
-	case c.Ask != nil && c.Ask.Open && !d.now.Before(c.Ask.Until):
+	case late:
 		d.resolve(c.Ask, c, "deny", "deadline", "once", "nobody answered in time")
 	case c.Ask != nil && c.Ask.Open:
 		d.wakeAt(c.Ask.Until)

@@ -40,7 +40,7 @@ func loopMutants() []mutant {
 			never("core/thread.settleAll", "c.Phase == CallOrphaned &&"),
 			". Law/interrupt"},
 		{"a call that crashes the runtime is started for ever",
-			never("core/thread.lostBy", "c.Attempt >= maxAttempts"),
+			never("core/thread.lostBy", "c.Attempt-c.Rounds >= maxAttempts"),
 			". Law/crash"},
 		{"stricter rules don't reach a call that was allowed before",
 			drop("core/thread.changeRules", "c.Phase = CallProposed"),

@@ -67,7 +67,7 @@ func toolMutants() []mutant {
 			swap("secret.Restore", `values[m] = ""`, "values[m] = v"),
 			"secret RestoreNeedsOneValue"},
 		{"a secret in base64 is shown",
-			drop("secret.look", "s.base64(plain, outer, skip, whole)"),
+			drop("secret.look", "s.base64(read.plain, at, skip, whole)"),
 			"secret ValuesInKnownForms"},
 		{"secrets of one name are one secret",
 			swap("secret.sign", "f.value", "f.mark"),
