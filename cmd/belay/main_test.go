@@ -24,7 +24,7 @@ const maxInit = 6 * time.Millisecond
 // maxAllocs is how often they may ask for memory: it is counted, and doesn't
 // depend on what else the machine does. A package that comes to make tables, or
 // a dependency that brings its own, is seen here first.
-const maxAllocs = 7500
+const maxAllocs = 9000
 
 // TestPackagesBeginQuickly adds up what the runtime says of each package's
 // initialization: the shortest of as many starts as it takes, so that a busy
