@@ -351,8 +351,7 @@ func (p *page) shows(text string) {
 func (p *page) press(text string) {
 	p.t.Helper()
 	find := fmt.Sprintf("[...document.querySelectorAll('button, a')].find(x => (x.innerText.trim().startsWith(%q) || x.getAttribute('aria-label') === %q) && x.offsetParent && x.getAttribute('aria-disabled') !== 'true')", text, text)
-	p.expect(find)
-	p.js(find + ".click()")
+	p.expect("(x => x && (x.click(), true))(" + find + ")") // at once: the page may be drawn again
 }
 
 // keys types, as a person without a mouse does.
