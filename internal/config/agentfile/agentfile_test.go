@@ -12,7 +12,8 @@ import (
 	"github.com/belay-run/belay/internal/testkit/golden"
 )
 
-// The files of two other programs, as their authors wrote them.
+// Files in the formats of two other programs. Those that others published are read by
+// TestAgentsOfPublishedPackagesAreListed.
 func TestFilesOfOtherProgramsAreRead(t *testing.T) {
 	c := agentfile.Open([]agentfile.Place{{Dir: filepath.Join("testdata", "samples"), Origin: agentfile.User}})
 	if len(c.All) != 4 {
@@ -22,7 +23,7 @@ func TestFilesOfOtherProgramsAreRead(t *testing.T) {
 		if !a.Usable() {
 			t.Errorf("%s: %v", a.Path, a.Findings)
 		}
-		if len(a.Instructions) < 3000 {
+		if len(a.Instructions) < 400 {
 			t.Errorf("%s has %d bytes of instructions", a.Path, len(a.Instructions))
 		}
 		b := *a
