@@ -338,7 +338,7 @@ func TestASessionOfTheServerIsFollowedThroughIt(t *testing.T) {
 	p.keys("Escape")
 	p.see(`^The server answers.$`)
 	p.keys("C-d")
-	p.see(`Pane is dead`)
+	p.see(`^resume: belay -r s_tale`)
 }
 
 // TestAConversationThatNobodyWasAskedInAsks: what -p was denied without a question is
