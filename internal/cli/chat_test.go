@@ -76,6 +76,16 @@ func (p *pane) see(pattern string) string {
 	}
 }
 
+// ended waits until the program has ended, and with it what it does in the store.
+func (p *pane) ended() {
+	p.t.Helper()
+	for late := time.Now().Add(time.Minute); p.tmux("list-panes", "-F", "#{pane_dead}") != "1\n"; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(late) {
+			p.t.Fatal("it doesn't end")
+		}
+	}
+}
+
 // noticed waits until a question that is on the screen takes keys.
 func noticed() { time.Sleep(450 * time.Millisecond) }
 
@@ -339,6 +349,7 @@ func TestASessionOfTheServerIsFollowedThroughIt(t *testing.T) {
 	p.see(`^The server answers.$`)
 	p.keys("C-d")
 	p.see(`^resume: belay -r s_tale`)
+	p.ended()
 }
 
 // TestAConversationThatNobodyWasAskedInAsks: what -p was denied without a question is
