@@ -48,6 +48,7 @@ type Content struct {
 	Ref      *Ref         `json:"ref,omitempty"`
 	Shown    *Ref         `json:"shown,omitempty"`    // what a model is given in place of a text that is too long
 	Attached []Attachment `json:"attached,omitempty"` // files sent along with the text
+	From     []string     `json:"from,omitempty"`     // origins of what in it others wrote, as kind:origin
 	Tokens   int64        `json:"tokens,omitempty"`   // about how many a model reads, attachments included, before the model's own factor; 0: not counted
 }
 
@@ -62,8 +63,8 @@ type Attachment struct {
 type TemplateRef struct {
 	Name    string `json:"name"`
 	Version string `json:"version"`
-	Origin  string `json:"origin"` // builtin, user, workspace
-	Digest  Digest `json:"digest"` // of the template's file
+	Origin  string `json:"origin"` // builtin, user, workspace, or the MCP server whose prompt it is
+	Digest  Digest `json:"digest"` // of the template's file, or of the prompt's definition
 }
 
 // Image reports whether the attachment is a picture, by its media type.

@@ -187,7 +187,7 @@ type BudgetReturn struct {
 	Spent Amounts `json:"spent,omitzero"`
 	Back  Amounts `json:"back,omitzero"`
 	Kept  Amounts `json:"kept,omitzero"`
-	Waits bool    `json:"waits,omitempty"` // what is kept doesn't come back before other threads end
+	Waits bool    `json:"waits,omitempty"` // what is kept doesn't come back before other threads end, or a person answers
 }
 
 // Quota limits what all sessions of a tenant or of a user may use in a window of

@@ -2,7 +2,6 @@ package belay
 
 import (
 	"bytes"
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"reflect"
@@ -44,6 +43,18 @@ type Limits struct {
 func (l Limits) Within(o Limits) Limits {
 	return Limits{Steps: least(l.Steps, o.Steps), Time: least(l.Time, o.Time), Calls: least(l.Calls, o.Calls),
 		MicroUSD: least(l.MicroUSD, o.MicroUSD), Tokens: least(l.Tokens, o.Tokens)}
+}
+
+// Less are limits with what is left of them beside some money and tokens: at least one of
+// each that is limited, because 0 is no limit.
+func (l Limits) Less(a Amounts) Limits {
+	if l.MicroUSD > 0 {
+		l.MicroUSD = max(1, l.MicroUSD-a.MicroUSD)
+	}
+	if l.Tokens > 0 {
+		l.Tokens = max(1, l.Tokens-a.Tokens)
+	}
+	return l
 }
 
 // least is the smaller of two limits; 0 is none.
@@ -102,23 +113,6 @@ type Settings struct {
 	Shell *Shell `json:"shell,omitempty"` // runs its command lines, chosen at creation; empty: /bin/sh
 }
 
-// AgentLimits bound the sub-agents of a session. 0 is the default, a negative depth none
-// at all.
-type AgentLimits struct {
-	Depth    int `json:"depth,omitempty"`    // of a child; that of the main thread is 0
-	Children int `json:"children,omitempty"` // of one agent that are open
-	Running  int `json:"running,omitempty"`  // that work at the same time; others wait
-	Total    int `json:"total,omitempty"`    // ever
-}
-
-// MaxOpenAgents is how many children of a session may be open, whatever its limits.
-const MaxOpenAgents = 256
-
-// OrDefaults are the limits in force.
-func (l AgentLimits) OrDefaults() AgentLimits {
-	return AgentLimits{Depth: max(cmp.Or(l.Depth, 3), 0), Children: cmp.Or(l.Children, 16), Running: cmp.Or(l.Running, 8), Total: cmp.Or(l.Total, 200)}
-}
-
 // AttemptEnd is how an attempt of a task ended.
 type AttemptEnd struct {
 	Outcome   Outcome  `json:"outcome"`
@@ -126,7 +120,15 @@ type AttemptEnd struct {
 	Output    *Content `json:"output,omitempty"`
 	Artifacts []string `json:"artifacts,omitempty"`
 	Reason    string   `json:"reason,omitempty"`
-	Taint     []string `json:"taint,omitempty"` // of the conversation, as kind:origin
+	Cause     string   `json:"cause,omitempty"`   // the code of a failure
+	Agent     string   `json:"agent,omitempty"`   // whose attempt failed, with its version
+	Partial   *Content `json:"partial,omitempty"` // what it said last, if it didn't complete
+	Changed   []string `json:"changed,omitempty"` // files, the first ones of many
+	Taint     []string `json:"taint,omitempty"`   // of the conversation, as kind:origin
+	Acted     bool     `json:"acted,omitempty"`   // a call began that may change something, or a file was changed
+
+	Worktree *Worktree `json:"worktree,omitempty"` // that it worked in, of its own
+	Diff     *Diffstat `json:"diff,omitempty"`     // of the worktree, to where it began
 	AttemptUse
 }
 
@@ -137,11 +139,12 @@ type AttemptUse struct {
 	Active   Duration `json:"active,omitempty"`
 	Usage    Usage    `json:"usage,omitzero"`
 	MicroUSD int64    `json:"microUsd,omitempty"` // known to be charged, in millionths of a US dollar
+	Charged  Amounts  `json:"charged,omitzero"`   // money and tokens, by its thread up to then, unknown ones in full
 }
 
 // Plus is what two attempts used.
 func (u AttemptUse) Plus(v AttemptUse) AttemptUse {
-	return AttemptUse{Steps: u.Steps + v.Steps, Calls: u.Calls + v.Calls, Active: u.Active + v.Active, Usage: u.Usage.Add(v.Usage), MicroUSD: u.MicroUSD + v.MicroUSD}
+	return AttemptUse{Steps: u.Steps + v.Steps, Calls: u.Calls + v.Calls, Active: u.Active + v.Active, Usage: u.Usage.Add(v.Usage), MicroUSD: u.MicroUSD + v.MicroUSD, Charged: u.Charged.Max(v.Charged)}
 }
 
 // Compacting is how a thread's conversation is shortened for the model.
@@ -223,6 +226,9 @@ type (
 		Quotas   []Quota   `json:"quotas,omitempty"`   // that the session spends from, for the principal who submits
 
 		Template *TemplateRef `json:"template,omitempty"` // what the text was made from
+
+		Acceptance []Check `json:"acceptance,omitempty"` // of the task
+		Retry      Retry   `json:"retry,omitzero"`       // of the task
 	}
 
 	// UpdateSession changes settings; the old ones stay in the log.
@@ -247,20 +253,26 @@ type (
 		cmd
 		Use      *WorkspaceUse `json:"use,omitempty"`
 		Worktree *Worktree     `json:"worktree,omitempty"`
+		Subagent SubagentID    `json:"subagentId,omitempty"` // whose worktree it is; empty: the session's
 	}
 
 	// ShareWorkspace tells a thread that it isn't alone in its session: from now
 	// on it asks the session before it changes something.
 	ShareWorkspace struct{ cmd }
 
-	// AskGrants asks a session for grants: holds of the workspace for calls, or a
-	// part of its budget. Joined answers ShareWorkspace: the calls run already.
+	// AskGrants asks a session for grants: holds of the workspace for calls, a part of its
+	// budget, or the use of a counted allowance. Joined answers ShareWorkspace: the calls
+	// run already. Share gives the session an allowance for the agents that it covers.
+	// Place says that an agent goes on that gave its place back.
 	AskGrants struct {
 		cmd
-		Thread ThreadID   `json:"thread"`
-		Calls  []Hold     `json:"calls,omitempty"`
-		Joined bool       `json:"joined,omitempty"`
-		Budget *BudgetAsk `json:"budget,omitempty"`
+		Thread ThreadID     `json:"thread"`
+		Calls  []Hold       `json:"calls,omitempty"`
+		Joined bool         `json:"joined,omitempty"`
+		Budget *BudgetAsk   `json:"budget,omitempty"`
+		Share  *SharedGrant `json:"share,omitempty"`
+		Use    *GrantUse    `json:"use,omitempty"`
+		Place  bool         `json:"place,omitempty"`
 	}
 
 	// GiveGrant gives a thread what it asked for: the hold of a call, with what the
@@ -270,6 +282,8 @@ type (
 		Call   CallID       `json:"call,omitempty"`
 		Others *ProgramUse  `json:"others,omitempty"`
 		Budget *BudgetGrant `json:"budget,omitempty"`
+		Shared *SharedGrant `json:"shared,omitempty"` // an allowance that another thread of the tree got
+		Use    *GrantUse    `json:"use,omitempty"`
 	}
 
 	// CompactThread shortens what the model is shown of a thread's conversation.
@@ -297,13 +311,14 @@ type (
 
 	// ReturnGrant gives a hold back, or takes back that it was asked for; or it says
 	// what the programs of the thread took, from its beginning; or what became of the
-	// thread's budget.
+	// thread's budget. Place gives back that of an agent that waits.
 	ReturnGrant struct {
 		cmd
 		Thread ThreadID      `json:"thread"`
 		Call   CallID        `json:"call,omitempty"`
 		Used   *ProgramUse   `json:"used,omitempty"`
 		Budget *BudgetReturn `json:"budget,omitempty"`
+		Place  bool          `json:"place,omitempty"`
 	}
 
 	// SetBudget changes what a session may spend.
@@ -340,7 +355,8 @@ type (
 		Workspace string     `json:"workspace"`
 		Begin     *Beginning `json:"begin,omitempty"` // what it has before its first fact
 		Queue     Queueing   `json:"queue,omitzero"`
-		Depth     int        `json:"depth,omitempty"` // of a child; 0: it is no child
+		Depth     int        `json:"depth,omitempty"`   // of a child; 0: it is no child
+		Lineage   []Ancestor `json:"lineage,omitempty"` // of a child: from the main thread to itself
 
 		Pins []PinContext `json:"pins,omitempty"` // texts that stay in its conversation
 	}
@@ -382,13 +398,20 @@ type (
 		Budget   *BudgetGrant `json:"budget,omitempty"`   // that the session gives the thread with it
 		Taint    []string     `json:"taint,omitempty"`    // of where the text comes from
 		Limits   Limits       `json:"limits,omitzero"`    // besides those of its rules
+		Rest     bool         `json:"rest,omitempty"`     // of those, what a sub-agent hasn't spent of money and tokens
+
+		Note string `json:"note,omitempty"` // to the model, with the first request
+
+		Checks []Check `json:"checks,omitempty"` // that must pass before the turn completes
+		Rounds int     `json:"rounds,omitempty"` // of checks that may fail before the turn ends; 0: DefaultRounds
 	}
 
 	// InterruptTurn ends the running turn as cancelled; partial text is kept. A turn
 	// that is part of the running one ends with it, so that one is interrupted.
 	InterruptTurn struct {
 		cmd
-		Turn   TurnID `json:"turn,omitempty"` // empty: whichever runs
+		Turn   TurnID `json:"turn,omitempty"`  // empty: whichever runs
+		Grace  bool   `json:"grace,omitempty"` // it gets one more step, in which it can only complete
 		Reason string `json:"reason,omitempty"`
 		Queued bool   `json:"queued,omitempty"` // only if it hasn't begun
 	}
@@ -428,6 +451,7 @@ type (
 		Prefix string    `json:"prefix,omitempty"` // with scope prefix: the first words of the commands, or the folder of the files, that are allowed
 		Count  int       `json:"count,omitempty"`  // how many calls are allowed, this one among them
 		Until  time.Time `json:"until,omitzero"`   // and until when
+		Only   bool      `json:"only,omitempty"`   // for the agent that asks and those below it, not for its whole tree
 		Budget Amounts   `json:"budget,omitzero"`  // with allow, of kind budget: by so much, rather than by what was proposed
 	}
 
@@ -473,10 +497,15 @@ type (
 		Budget   *BudgetGrant `json:"budget,omitempty"`   // that goes with the turn
 
 		Plan *TaskPlan `json:"plan,omitempty"` // the session starts it, and is told how it ends
+		By   string    `json:"by,omitempty"`   // of a planned one: sessions say it
 
 		Parent   TaskID     `json:"parent,omitempty"`     // of the agent that wants it done
 		Subagent SubagentID `json:"subagentId,omitempty"` // that does it
 		Wait     bool       `json:"wait,omitempty"`       // until StartTask
+		Reason   string     `json:"reason,omitempty"`     // why it waits
+
+		Acceptance []Check `json:"acceptance,omitempty"` // of a task that isn't planned
+		Retry      Retry   `json:"retry,omitzero"`       // of a task that isn't planned
 	}
 
 	// RetryTask starts a new attempt of a task that ended without success.
@@ -491,6 +520,10 @@ type (
 	CancelTask struct {
 		cmd
 		Reason string `json:"reason,omitempty"`
+		Grace  bool   `json:"grace,omitempty"` // as of InterruptTurn
+
+		Task TaskID `json:"taskId,omitempty"` // of a planned one, whose session tells its parts too
+		By   string `json:"by,omitempty"`     // sessions say it
 	}
 
 	// EndAttempt tells a task how its attempt ended. Threads send it.
@@ -499,105 +532,6 @@ type (
 		Run  RunID  `json:"run"`
 		Turn TurnID `json:"turn"`
 		AttemptEnd
-	}
-
-	// SpawnSubagent asks a session to open a child of one of its threads. The same
-	// child asked for again is the child that there is.
-	SpawnSubagent struct {
-		cmd
-		Subagent   SubagentID `json:"subagentId"`
-		Parent     ThreadID   `json:"parent"`
-		Turn       TurnID     `json:"turn"` // of the parent
-		Call       CallID     `json:"call"`
-		ParentTask TaskID     `json:"parentTask,omitempty"`
-		Agent      string     `json:"agent"`
-		Nickname   string     `json:"nickname,omitempty"`
-		Text       Content    `json:"text"`
-		Rules      Ref        `json:"rules"` // the child's, a blob
-		Background bool       `json:"background,omitempty"`
-		Priority   int        `json:"priority,omitempty"`
-		Taint      []string   `json:"taint,omitempty"` // of the parent's conversation
-	}
-
-	// TellParent tells a thread what became of a child that it asked for: with End how
-	// it ended, else that it is open. Code says that it was refused.
-	TellParent struct {
-		cmd
-		Subagent SubagentID  `json:"subagentId"`
-		Call     CallID      `json:"call"`
-		End      *AttemptEnd `json:"end,omitempty"`
-		Again    bool        `json:"again,omitempty"` // it had ended, and goes on
-		Code     string      `json:"code,omitempty"`
-		Hint     string      `json:"hint,omitempty"`
-	}
-
-	// EndSubagent tells a session how a child ended. The child's task sends it.
-	EndSubagent struct {
-		cmd
-		Subagent SubagentID `json:"subagentId"`
-		End      AttemptEnd `json:"end"`
-		Inputs   int        `json:"inputs,omitempty"` // that the task had been given by then
-	}
-
-	// SendSubagentInput gives a child another text. One that works gets it before its
-	// next step; one that has ended goes on with it in a new turn.
-	SendSubagentInput struct {
-		cmd
-		Subagent  SubagentID `json:"subagentId"`
-		Turn      TurnID     `json:"turn"` // of the child, new
-		Text      Content    `json:"text"`
-		Interrupt bool       `json:"interrupt,omitempty"` // what it does now ends
-
-		Parent ThreadID `json:"parent,omitempty"` // whose call it is; empty: a person's
-		Call   CallID   `json:"call,omitempty"`
-		Taint  []string `json:"taint,omitempty"` // of the parent's conversation
-		Limits Limits   `json:"limits,omitzero"` // what the parent's turn has left
-	}
-
-	// ContinueTask gives a task that a sub-agent does another turn: an attempt more.
-	ContinueTask struct {
-		cmd
-		Input    int          `json:"input"` // its number, from 1
-		Turn     TurnID       `json:"turn"`
-		Text     Content      `json:"text"`
-		Rules    Ref          `json:"rules"`
-		Queue    QueueMode    `json:"queue,omitempty"`
-		Priority int          `json:"priority,omitempty"`
-		Wait     bool         `json:"wait,omitempty"` // until StartTask
-		Budget   *BudgetGrant `json:"budget,omitempty"`
-		Taint    []string     `json:"taint,omitempty"`
-		Limits   Limits       `json:"limits,omitzero"`
-	}
-
-	// CloseSubagent ends a child, with the children that it started.
-	CloseSubagent struct {
-		cmd
-		Subagent SubagentID `json:"subagentId"`
-		Reason   string     `json:"reason,omitempty"`
-	}
-
-	// PauseSubagent makes a child, and those that it started, begin nothing more until
-	// they are resumed.
-	PauseSubagent struct {
-		cmd
-		Subagent SubagentID `json:"subagentId"`
-		Now      bool       `json:"now,omitempty"` // what is in flight is cancelled
-		Reason   string     `json:"reason,omitempty"`
-	}
-
-	// ResumeSubagent ends a pause.
-	ResumeSubagent struct {
-		cmd
-		Subagent SubagentID `json:"subagentId"`
-		Reason   string     `json:"reason,omitempty"`
-	}
-
-	// PauseThread tells a thread that it begins nothing more, or does again.
-	PauseThread struct {
-		cmd
-		Op     string `json:"op"`            // paused, resumed
-		Now    bool   `json:"now,omitempty"` // what is in flight is cancelled
-		Reason string `json:"reason,omitempty"`
 	}
 
 	// StartTask starts the first attempt of a task that was created to wait. With a turn it
@@ -610,6 +544,9 @@ type (
 		Turn   TurnID   `json:"turn,omitempty"`
 		Rules  Ref      `json:"rules,omitzero"`
 		Reason string   `json:"reason,omitempty"` // why it waits
+		Note   string   `json:"note,omitempty"`   // to the agent: what it has to do without
+
+		Subagent SubagentID `json:"subagentId,omitempty"` // that does it, on its thread, from now on
 	}
 
 	// TakeOver tells a stream that a new process drives it: nothing that was in
@@ -659,9 +596,11 @@ var commands = map[string]reflect.Type{
 	"end_subagent":        reflect.TypeFor[EndSubagent](),
 	"continue_task":       reflect.TypeFor[ContinueTask](),
 	"send_subagent_input": reflect.TypeFor[SendSubagentInput](),
+	"pause_task":          reflect.TypeFor[PauseTask](),
 	"pause_subagent":      reflect.TypeFor[PauseSubagent](),
 	"resume_subagent":     reflect.TypeFor[ResumeSubagent](),
 	"pause_thread":        reflect.TypeFor[PauseThread](),
+	"limit_mode":          reflect.TypeFor[LimitMode](),
 	"close_subagent":      reflect.TypeFor[CloseSubagent](),
 	"plan_task":           reflect.TypeFor[PlanTask](),
 	"update_task":         reflect.TypeFor[UpdateTask](),

@@ -16,11 +16,13 @@ const (
 	CodeIDConflict      Code = "id_conflict"      // the id was used with another body
 	CodeNotFound        Code = "not_found"        // there is no such thing
 	CodeBadState        Code = "bad_state"        // not in the state that it is in
+	CodeAgentStopped    Code = "agent_stopped"    // the agent takes no new work
 	CodeCycle           Code = "cycle"            // tasks would wait for one another
 	CodeAlreadyAnswered Code = "already_answered" // the question has an answer
 	CodeUnknownAction   Code = "unknown_action"   // there is no such question
 	CodeBadCommand      Code = "bad_command"      // the command is not one, or not for this
 	CodeBadArguments    Code = "bad_arguments"    // a call can't run with what a person gave it
+	CodeBadInput        Code = "bad_input"        // what an agent is started with doesn't fit its schema
 	CodeBusy            Code = "busy"             // something else runs, try again
 	CodeOwned           Code = "session_owned"    // another process drives the session
 	CodeRefusedMode     Code = "mode_refused"     // the mode may not be chosen here
@@ -56,6 +58,10 @@ const (
 	CodeBadTranscript   Code = "bad_transcript"   // no transcript that can be read
 	CodeUntrusted       Code = "untrusted"        // a person must say that they trust it
 	CodeDeleted         Code = "session_deleted"  // and not restored
+	CodeNoLogin         Code = "no_login"         // a server has no login that can be used
+	CodeLoginRefused    Code = "login_refused"    // who lets people in doesn't want the client, or the person
+	CodeLoginState      Code = "login_state"      // the browser came back from another login
+	CodeLoginIssuer     Code = "login_issuer"     // the browser came back from somebody else
 	CodeExpired         Code = "output_expired"   // it was kept, and has expired
 
 	// What only a server says.

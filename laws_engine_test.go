@@ -88,7 +88,7 @@ func newSystem(t *testing.T, c systemConfig) *system {
 	if s.e, err = engine.New(engine.Config{Store: s.st, Owner: store.Owner{ID: "proc_law"}, Performers: p, Now: c.now, Secrets: c.secrets}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _, _ = p.Close(), s.st.Close() })
+	t.Cleanup(func() { s.st.Close() })
 	return s
 }
 

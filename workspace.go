@@ -33,3 +33,10 @@ type Worktree struct {
 	Base       string `json:"base"`              // the commit that both began at
 	Removed    bool   `json:"removed,omitempty"` // removed, and its branch too if it has no commits
 }
+
+// Diffstat is how much a change is.
+type Diffstat struct {
+	Files      int `json:"files"`
+	Insertions int `json:"insertions"` // lines
+	Deletions  int `json:"deletions"`
+}

@@ -182,7 +182,7 @@ func (t *Terminal) connect(ctx context.Context) error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.closed {
-		conn.CloseNow() //nolint:errcheck // nobody wants it
+		conn.CloseNow() //nolint:errcheck // the connection is closing
 		return belay.Errorf(belay.CodeBadState, "the terminal is closed")
 	}
 	quiet = time.AfterFunc(silence, func() { conn.CloseNow() }) //nolint:errcheck // reads return it

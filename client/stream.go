@@ -104,7 +104,8 @@ type StreamOptions struct {
 	Types string // types with commas between them; "model.*" is a family, "text" and "output" what flows; empty is all
 	Tries int    // connections in a row that bring nothing before it gives up; 0: until the context ends
 
-	Broke func(error) // is told of each connection that broke, before the next one is made; may be nil
+	Broke  func(error) // called for each connection that broke, before the next one is made; may be nil
+	Opened func()      // called for each connection that the server accepted; may be nil
 }
 
 // silence is how long a connection may bring nothing, not even a sign of life.
@@ -196,6 +197,9 @@ func (s *follower) connect(ctx context.Context) (over bool, err error) {
 	defer resp.Body.Close()
 	if err := refusal(resp); err != nil {
 		return false, err
+	}
+	if s.o.Opened != nil {
+		s.o.Opened()
 	}
 	if resp.StatusCode == http.StatusNoContent {
 		return true, nil

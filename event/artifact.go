@@ -11,19 +11,22 @@ import (
 // definition, a plan, a published artifact.
 type ArtifactChanged struct {
 	fact
-	Kind    string       `json:"kind"` // file, memory, rules, snapshot, flow, agent, playbook, schedule, plan, artifact
+	Kind    string       `json:"kind"` // file, memory, rules, snapshot, flow, agent, skill, playbook, schedule, plan, artifact
 	Path    string       `json:"path,omitempty"`
-	Op      string       `json:"op,omitempty"`     // file: created, changed, removed; memory: stored, updated, forgotten, quarantined, confirmed; definition: defined, edited; plan: changed; artifact: published; snapshot: taken, failed
+	Op      string       `json:"op,omitempty"`     // file: created, changed, removed; memory: stored, updated, forgotten, quarantined, confirmed; definition: defined, edited, refused, removed; agent besides: paused, resumed, stopped, trial, checked; plan: changed; artifact: published; skill: used; snapshot: taken, failed
 	Before  *belay.Ref   `json:"before,omitempty"` // kept content
 	After   *belay.Ref   `json:"after,omitempty"`
 	Kept    bool         `json:"kept,omitempty"`    // the content before can be restored
 	Mode    string       `json:"mode,omitempty"`    // permission bits of the file before, in octal
-	Name    string       `json:"name,omitempty"`    // of a memory, a definition or an artifact
+	Name    string       `json:"name,omitempty"`    // of a memory, a definition, a skill or an artifact
 	Version string       `json:"version,omitempty"` // of a definition; of an artifact a number from 1
 	Digest  belay.Digest `json:"digest,omitempty"`  // of a definition, or of a memory
 	Scope   string       `json:"scope,omitempty"`   // of a memory: session, workspace, user
-	Origin  string       `json:"origin,omitempty"`  // where a memory comes from
+	Origin  string       `json:"origin,omitempty"`  // where a memory or a definition comes from
 	Note    string       `json:"note,omitempty"`
+	By      string       `json:"by,omitempty"`   // of an agent: the principal that paused, stopped or resumed it
+	Now     bool         `json:"now,omitempty"`  // with it: what it did was cancelled
+	Turn    belay.TurnID `json:"turn,omitempty"` // of an agent's trial
 	Plan    []PlanItem   `json:"plan,omitempty"` // the whole plan
 }
 

@@ -62,8 +62,9 @@ type PermissionRequested struct {
 	ArgsHash belay.Digest           `json:"argsHash"`
 	Rule     string                 `json:"rule"`
 	Until    time.Time              `json:"until"`
-	Again    *Again                 `json:"again,omitempty"`  // why, when the call was allowed before
-	Stands   *belay.ApprovalContext `json:"stands,omitempty"` // context the answer is bound to
+	Again    *Again                 `json:"again,omitempty"`   // why, when the call was allowed before
+	Stands   *belay.ApprovalContext `json:"stands,omitempty"`  // context the answer is bound to
+	Lineage  []belay.Ancestor       `json:"lineage,omitempty"` // of a sub-agent that asks: from the main thread to itself
 }
 
 // Again is why an allowed call is asked about again: what would run isn't what
@@ -87,14 +88,15 @@ type PermissionResolved struct {
 // without an answer.
 type ActionRequired struct {
 	fact
-	Kind      string        `json:"kind"` // permission, question, form, continue, budget
-	Prompt    belay.Content `json:"prompt"`
-	Decisions []string      `json:"decisions"` // allow, deny, answer
-	Default   string        `json:"default"`
-	Owner     string        `json:"owner"` // who may answer: a role
-	Until     time.Time     `json:"until"`
-	Tool      string        `json:"tool,omitempty"`
-	ArgsHash  belay.Digest  `json:"argsHash,omitempty"`
+	Kind      string           `json:"kind"` // permission, question, form, continue, budget
+	Prompt    belay.Content    `json:"prompt"`
+	Decisions []string         `json:"decisions"` // allow, deny, answer
+	Default   string           `json:"default"`
+	Owner     string           `json:"owner"` // who may answer: a role
+	Until     time.Time        `json:"until"`
+	Tool      string           `json:"tool,omitempty"`
+	ArgsHash  belay.Digest     `json:"argsHash,omitempty"`
+	Lineage   []belay.Ancestor `json:"lineage,omitempty"` // of a sub-agent that asks: from the main thread to itself
 
 	Boundary string          `json:"boundary,omitempty"` // the call's boundary if allowed
 	Bounds   *belay.Boundary `json:"bounds,omitempty"`   // its contents
@@ -173,8 +175,8 @@ type SandboxViolation struct {
 type PolicyChanged struct {
 	fact
 	Kind     string       `json:"kind"`             // grant, rules, trust
-	Op       string       `json:"op"`               // granted, revoked, used_up, loaded; changed: a server defines its tools otherwise than was accepted
-	Path     string       `json:"path,omitempty"`   // file whose trust changed, or that describes Server
+	Op       string       `json:"op"`               // granted, shared, asked, used, revoked, used_up, loaded, saved; changed: a server defines its tools otherwise than was accepted
+	Path     string       `json:"path,omitempty"`   // file whose trust changed, that was saved, or that describes Server
 	Server   string       `json:"server,omitempty"` // MCP server whose definitions Digest holds
 	Tool     string       `json:"tool,omitempty"`
 	ArgsHash belay.Digest `json:"argsHash,omitempty"` // the one call a grant covers
@@ -188,7 +190,7 @@ type PolicyChanged struct {
 	Boundary string          `json:"boundary,omitempty"` // boundary a grant gives the one call
 	Bounds   *belay.Boundary `json:"bounds,omitempty"`
 
-	Grant  belay.EventID `json:"grant,omitempty"`  // the grant revoked or used up: its fact
+	Grant  belay.EventID `json:"grant,omitempty"`  // the grant that is shared, used, revoked or used up: its fact
 	Bound  belay.Digest  `json:"bound,omitempty"`  // of the exact call: tool and its definition, arguments, folder
 	Within belay.Digest  `json:"within,omitempty"` // of the boundary that it was allowed in
 	Worst  string        `json:"worst,omitempty"`  // highest command class a prefix may have
@@ -197,4 +199,7 @@ type PolicyChanged struct {
 	Reason string        `json:"reason,omitempty"`
 
 	Stands *belay.ApprovalContext `json:"stands,omitempty"` // context a grant of one call is bound to
+
+	Thread belay.ThreadID `json:"thread,omitempty"` // that got a grant which covers its tree, or that uses one
+	Only   bool           `json:"only,omitempty"`   // the grant covers the agent that asked and those below it
 }

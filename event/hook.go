@@ -5,8 +5,8 @@ import "github.com/belay-run/belay"
 // HookStarted says that a hook is about to run.
 type HookStarted struct {
 	fact
-	Hook      string         `json:"hook"`             // its id in the configuration; checker/ID of the gate's checkers
-	Point     string         `json:"point"`            // session_start, user_prompt_submit, pre_tool_use, permission_request, post_tool_use, post_tool_failure, post_sampling, stop
+	Hook      string         `json:"hook"`             // its id in the configuration; checker/ID of the gate's checkers; sampling/N where an MCP server has a model answer something
+	Point     string         `json:"point"`            // session_start, user_prompt_submit, pre_tool_use, permission_request, post_tool_use, post_tool_failure, post_sampling, stop, sampling
 	Tier      string         `json:"tier,omitempty"`   // default, agent, workspace, user, admin
 	Digest    belay.Digest   `json:"digest,omitempty"` // of its program
 	InputHash belay.Digest   `json:"inputHash,omitempty"`

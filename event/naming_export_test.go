@@ -51,6 +51,7 @@ var namings = []Naming{
 	{"artifact published", "artifact.changed", "`kind: artifact`, `op: published`, `artifactId`, `name`, `version`, `after`"},
 	{"workspace file trusted", "policy.changed", "`kind: trust`, `op: granted`, `path`, `digest`, `by`; in the system session"},
 	{"trust taken back", "policy.changed", "`kind: trust`, `op: revoked`, `path`, `by`; in the system session"},
+	{"rule saved", "policy.changed", "`kind: rules`, `op: saved`, `path`, `digest`, `by`; in the system session"},
 	{"rules took effect", "policy.changed", "`kind: rules`, `op: loaded`, `digest`"},
 
 	{"flow run begins", "task.created", "`kind: flow`, with a thread of its own"},

@@ -1,6 +1,10 @@
 package event
 
-import "github.com/belay-run/belay"
+import (
+	"time"
+
+	"github.com/belay-run/belay"
+)
 
 // SessionCreated opens a session on a workspace.
 type SessionCreated struct {
@@ -29,18 +33,40 @@ type SessionUpdated struct {
 	Worktree *belay.Worktree     `json:"worktree,omitempty"` // made for it, or removed
 	Planned  *PlannedTask        `json:"planned,omitempty"`  // a task that it starts itself, and how that stands
 	Used     *ThreadUse          `json:"used,omitempty"`     // what a thread's programs used, if several threads have programs
+	Pause    *TaskPause          `json:"pause,omitempty"`    // of a task
+}
+
+// TaskPause says that a task begins nothing more, or does again.
+type TaskPause struct {
+	Task   belay.TaskID   `json:"taskId"`
+	Op     string         `json:"op"`               // paused, resumed
+	Thread belay.ThreadID `json:"thread,omitempty"` // on which an attempt runs
 }
 
 // PlannedTask is a task that a session starts when nothing blocks it.
 type PlannedTask struct {
 	Task     belay.TaskID   `json:"taskId"`
 	Status   string         `json:"status"` // of the standard
+	Title    string         `json:"title,omitempty"`
 	Parent   belay.TaskID   `json:"parentTaskId,omitempty"`
 	Priority *int           `json:"priority,omitempty"`
 	Thread   belay.ThreadID `json:"thread,omitempty"` // of one that is to start: where
 	Turn     belay.TurnID   `json:"turn,omitempty"`
 	Reason   string         `json:"reason,omitempty"`
+
+	Agent    *belay.Assigned  `json:"agent,omitempty"`    // of one that is to start: the sub-agent that will do it
+	Rules    *belay.Ref       `json:"rules,omitempty"`    // of that agent
+	Memory   belay.MemoryNeed `json:"memory,omitzero"`    // of one that is to start: what the file of its agent declares
+	Input    *belay.Ref       `json:"input,omitempty"`    // what its input is made of when it starts
+	Text     *belay.Content   `json:"text,omitempty"`     // its objective with that input
+	Optional bool             `json:"optional,omitempty"` // the task that it is a part of does without it
+
+	Goal       bool    `json:"goal,omitempty"`       // its attempts follow one another until one completes
+	CompleteAt float64 `json:"completeAt,omitempty"` // of one that ends when its parts have: the share of them that has to end well
 }
+
+// PlanUnbound is the status of a planned task whose input can't be made: it fails.
+const PlanUnbound = "unbound"
 
 // ThreadUse is what the programs of a thread used since its beginning.
 type ThreadUse struct {
@@ -51,9 +77,10 @@ type ThreadUse struct {
 // ThreadStarted opens a thread.
 type ThreadStarted struct {
 	fact
-	Kind      string `json:"kind"` // main, child, flow
-	Workspace string `json:"workspace,omitempty"`
-	Depth     int    `json:"depth,omitempty"` // of a child; the main thread's is 0
+	Kind      string           `json:"kind"` // main, child, flow
+	Workspace string           `json:"workspace,omitempty"`
+	Depth     int              `json:"depth,omitempty"`   // of a child; the main thread's is 0
+	Lineage   []belay.Ancestor `json:"lineage,omitempty"` // of a child: from the main thread to itself
 	belay.Beginning
 	Queue belay.Queueing `json:"queue,omitzero"` // how it queues turns
 }
@@ -73,18 +100,27 @@ type ThreadUpdated struct {
 	Pin     *PinChange   `json:"pin,omitempty"`     // of a text that stays in the conversation
 	Compact *CompactWish `json:"compact,omitempty"` // a person wants the conversation to be shortened
 	Pause   *Pause       `json:"pause,omitempty"`   // it begins nothing more, or does again
+	Place   string       `json:"place,omitempty"`   // among the agents that work: waiting (it needs none), working
+
+	Mode     string `json:"mode,omitempty"`     // the widest that calls of a sub-agent are decided in from now on: the session's
+	Boundary string `json:"boundary,omitempty"` // the same of its boundary
 }
 
 // Words of Pause, and of SubagentStatus about it.
 const (
-	Paused  = "paused"
-	Resumed = "resumed"
+	Paused   = "paused"
+	Resumed  = "resumed"
+	Admitted = "admitted" // the agent of the turn may work
+	Refused  = "refused"
 )
 
 // Pause is the beginning of a pause, or its end.
 type Pause struct {
-	Op  string `json:"op"`            // paused, resumed
+	Op  string `json:"op"`            // paused, resumed; of an agent's turn also admitted, refused
 	Now bool   `json:"now,omitempty"` // what is in flight is cancelled
+
+	Agent string    `json:"agent,omitempty"` // whose turn it is about, and no other; empty: the whole thread
+	Until time.Time `json:"until,omitzero"`  // when it is looked again whether the agent may work
 }
 
 // CompactWish is a person's request to shorten a conversation.

@@ -12,26 +12,44 @@ type TaskCreated struct {
 	fact
 	Template  *belay.TemplateRef `json:"template,omitempty"` // what the objective was made from
 	Objective belay.Content      `json:"objective"`
-	Kind      string             `json:"kind"` // agent, flow, node
+	Kind      string             `json:"kind"` // agent, goal, flow, node
 	Thread    belay.ThreadID     `json:"assignedThread,omitempty"`
 	By        string             `json:"by,omitempty"`
 	Title     string             `json:"title,omitempty"`
 	Owner     string             `json:"owner,omitempty"`
 	Priority  int                `json:"priority,omitempty"`
-	Planned   bool               `json:"planned,omitempty"`   // the session starts it, and is told how it ends
-	Node      string             `json:"node,omitempty"`      // for kind node: the flow's node
-	Iteration int                `json:"iteration,omitempty"` // of that node, from 1
+	Planned   bool               `json:"planned,omitempty"` // the session starts it, and is told how it ends
+	Assignee  string             `json:"assignee,omitempty"`
+
+	Constraints belay.Constraints `json:"constraints,omitzero"` // what its attempts keep within
+
+	Acceptance []belay.Check `json:"acceptance,omitempty"` // what must hold before it counts as done
+	Retry      belay.Retry   `json:"retry,omitzero"`       // when it is tried again by itself
+	Rules      *belay.Ref    `json:"rules,omitempty"`      // of the attempts that follow by themselves
+
+	Node      string `json:"node,omitempty"`      // for kind node: the flow's node
+	Iteration int    `json:"iteration,omitempty"` // of that node, from 1
 }
+
+// TaskGoal is the kind of a task whose attempts follow one another until one completes.
+const TaskGoal = "goal"
 
 // TaskStarted says that the first attempt begins.
 type TaskStarted struct {
 	fact
+	Note string `json:"note,omitempty"` // to the agent: what it has to do without
 }
 
 // TaskRetrying says that another attempt follows, and why.
 type TaskRetrying struct {
 	fact
 	Reason string `json:"reason,omitempty"`
+
+	Turn belay.TurnID `json:"turn,omitempty"` // of an attempt that follows by itself
+	At   time.Time    `json:"at,omitzero"`    // when it begins
+
+	Agent string     `json:"agent,omitempty"` // that does it, in place of the one before
+	Rules *belay.Ref `json:"rules,omitempty"` // of that one
 }
 
 // TaskCancelRequested is a request to stop the task; nothing has stopped yet.
@@ -39,14 +57,37 @@ type TaskCancelRequested struct {
 	fact
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
+	Grace  bool   `json:"grace,omitempty"` // after one more step
 }
 
 // TaskEnd is what the ends of a task share.
 type TaskEnd struct {
+	Outcome belay.Outcome  `json:"outcome"`
+	Summary belay.Content  `json:"summary,omitzero"`
+	Output  *belay.Content `json:"output,omitempty"`
+	Reason  string         `json:"reason,omitempty"`
+	By      string         `json:"by,omitempty"` // who ended it; empty: its attempt did
+
+	Report *FailureReport `json:"report,omitempty"` // of what an agent didn't bring to a good end
+}
+
+// FailureReport is what is left of a task that agents tried in vain.
+type FailureReport struct {
+	Agent  string  `json:"agent"` // that tried it last, with its version
+	Class  string  `json:"class"` // work, model, limit, gate, runtime
+	Code   string  `json:"code"`
+	Reason string  `json:"reason"`
+	Tried  []Tried `json:"tried"` // the attempts, the last ones of many
+	Next   string  `json:"next"`  // what a person can do
+}
+
+// Tried is an attempt of a failed task.
+type Tried struct {
+	Run     belay.RunID   `json:"run"`
+	Agent   string        `json:"agent"`
 	Outcome belay.Outcome `json:"outcome"`
-	Summary belay.Content `json:"summary,omitzero"`
+	Code    string        `json:"code,omitempty"`
 	Reason  string        `json:"reason,omitempty"`
-	By      string        `json:"by,omitempty"` // who ended it; empty: its attempt did
 }
 
 // End returns what the fact shares with the other ends.
@@ -95,10 +136,14 @@ type TaskAttemptStarted struct {
 	Number  int            `json:"number"` // from 1
 	Thread  belay.ThreadID `json:"assignedThread"`
 	Turn    belay.TurnID   `json:"turn"`
-	Purpose string         `json:"purpose,omitempty"` // compensate; empty is the objective
+	Purpose string         `json:"purpose,omitempty"` // compensate, verify; empty is the objective
+	By      string         `json:"by,omitempty"`      // whose word is verified
 	Input   int            `json:"input,omitempty"`   // a text that was sent to who does the task, from 1
 	Worker  string         `json:"worker,omitempty"`
 }
+
+// PurposeVerify is an attempt that only checks what the task must pass.
+const PurposeVerify = "verify"
 
 // TaskAttemptCompleted ends a run well.
 type TaskAttemptCompleted struct {
@@ -111,6 +156,9 @@ type TaskAttemptFailed struct {
 	fact
 	Outcome belay.Outcome `json:"outcome"`
 	Reason  string        `json:"reason"`
+	Code    string        `json:"code,omitempty"`
+	Agent   string        `json:"agent,omitempty"` // whose attempt it was, with its version
+	Idle    bool          `json:"idle,omitempty"`  // of a goal: it changed nothing
 }
 
 // TaskAccepted says that the session takes responsibility for the task.
@@ -123,7 +171,7 @@ type TaskAccepted struct {
 type TaskQueued struct {
 	fact
 	Position int    `json:"position,omitempty"`
-	Reason   string `json:"reason,omitempty"` // capacity, dependency, order
+	Reason   string `json:"reason,omitempty"` // capacity, dependency, order, or why the memory doesn't suffice
 
 	Thread   belay.ThreadID `json:"assignedThread,omitempty"` // of a planned task
 	Turn     belay.TurnID   `json:"turn,omitempty"`           // of the first attempt, which waits
@@ -143,8 +191,13 @@ type TaskUpdated struct {
 	Objective *belay.Content `json:"objective,omitempty"`
 	Owner     string         `json:"owner,omitempty"`
 	Priority  *int           `json:"priority,omitempty"`
-	Assignee  string         `json:"assignee,omitempty"`
+	Assignee  *string        `json:"assignee,omitempty"`
 	By        string         `json:"by,omitempty"`
+
+	Constraints *belay.Constraints `json:"constraints,omitempty"` // in place of all that there were
+	Retry       *belay.Retry       `json:"retry,omitempty"`
+
+	Acceptance *[]belay.Check `json:"acceptance,omitempty"` // instead of all that there were
 }
 
 // TaskProgress says how far a task is.
@@ -158,7 +211,15 @@ type TaskProgress struct {
 	Outputs    []belay.Ref   `json:"outputs,omitempty"`
 	Delivery   string        `json:"delivery,omitempty"` // pending, delivered, queued, failed, parent_missing
 	Checkpoint *Checkpoint   `json:"checkpoint,omitempty"`
+	Check      *CheckResult  `json:"check,omitempty"` // of phase verifying
 }
+
+// Words of TaskProgress.Delivery.
+const (
+	DeliveryPending = "pending"        // who wants the result works, and will be told
+	Delivered       = "delivered"      // who wanted it has it
+	ParentMissing   = "parent_missing" // the turn that wanted it has ended; the next one is told
+)
 
 // Checkpoint is the state of a flow run between two of its steps.
 type Checkpoint struct {
@@ -185,6 +246,7 @@ type TaskPaused struct {
 // TaskResumed ends a pause or a wait.
 type TaskResumed struct {
 	fact
+	Status string `json:"status,omitempty"` // how the task stands again
 	By     string `json:"by,omitempty"`
 	Reason string `json:"reason,omitempty"`
 }

@@ -85,6 +85,11 @@ type InputAsked struct {
 	Prompt belay.Content `json:"prompt"`          // the question as a person reads it, whole
 	State  *belay.Ref    `json:"state,omitempty"` // what another attempt goes on with, in any process
 	Held   bool          `json:"held,omitempty"`  // the server waits for the answer, which is lost with the process
+
+	// Of a server that wants a model's answer, which it gets if a person says yes:
+	Request   *belay.Ref `json:"request,omitempty"`   // what the model is to be asked
+	Tokens    int64      `json:"tokens,omitempty"`    // about how many that has
+	MaxTokens int64      `json:"maxTokens,omitempty"` // that its answer may have
 }
 
 // ToolArgs records that a call runs with changed arguments.

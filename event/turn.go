@@ -20,6 +20,12 @@ type TurnSubmitted struct {
 	Priority int                `json:"priority,omitempty"` // when threads wait for budget; higher is first
 	Budget   *belay.BudgetGrant `json:"budget,omitempty"`   // that the session gave with it
 	Limits   *belay.Limits      `json:"limits,omitempty"`   // besides those of its rules
+	Rest     bool               `json:"rest,omitempty"`     // of those, what a sub-agent hasn't spent of money and tokens
+
+	Note string `json:"note,omitempty"` // to the model, with the first request
+
+	Checks []belay.Check `json:"checks,omitempty"` // that must pass before it completes
+	Rounds int           `json:"rounds,omitempty"` // of checks that may fail; 0 is the default
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.
@@ -29,6 +35,24 @@ type TurnStarted struct {
 	Rules      belay.Ref        `json:"rules"`
 	Completion belay.Completion `json:"completion"`
 	Limits     belay.Limits     `json:"limits,omitzero"`
+	Agent      *AgentUsed       `json:"agent,omitempty"` // whose turn it is, if a file or its kind describes it
+}
+
+// AgentUsed is the agent of a turn, as it was when the turn began.
+type AgentUsed struct {
+	Name    string       `json:"name"`
+	Version string       `json:"version,omitempty"`
+	Digest  belay.Digest `json:"digest,omitempty"` // of its file
+
+	Template string `json:"template,omitempty"` // of its domain, by which its tasks are told: ORIGIN:NAME@VERSION
+}
+
+// Title is the agent with its version.
+func (a AgentUsed) Title() string {
+	if a.Version == "" {
+		return a.Name
+	}
+	return a.Name + "@" + a.Version
 }
 
 // TurnCompleted ends a turn well.
@@ -67,7 +91,7 @@ type TurnStats struct {
 type RunStatus struct {
 	fact
 	Status     string    `json:"status"`               // waiting_permission, waiting_input, running, …
-	Phase      string    `json:"phase,omitempty"`      // takeover
+	Phase      string    `json:"phase,omitempty"`      // takeover; of cancelling: rollback, grace
 	WaitingFor string    `json:"waitingFor,omitempty"` // an action id, a timer
 	Until      time.Time `json:"until,omitzero"`
 	Epoch      int64     `json:"epoch,omitempty"`

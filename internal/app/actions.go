@@ -3,6 +3,7 @@ package app
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -34,9 +35,13 @@ type Action struct {
 	Stands   *belay.ApprovalContext `json:"stands,omitempty"`   // what an answer is bound to besides: the folder, the variables, the programs
 	Tags     []string               `json:"tags,omitempty"`     // risks that the gate saw
 	Taint    []string               `json:"taint,omitempty"`    // what the conversation has from outside
+	Lineage  []belay.Ancestor       `json:"lineage,omitempty"`  // of a sub-agent's: from the main thread to the one that asks
+	Alike    []belay.ActionID       `json:"alike,omitempty"`    // of other agents of the session: the same call, folder and boundary
 	Prompt   string                 `json:"prompt,omitempty"`
 	Asked    time.Time              `json:"asked,omitzero"`
 	Until    time.Time              `json:"until"` // then it is denied
+
+	like belay.Digest
 }
 
 // Answers is the scope that an answer to a question needs, and the role that has it.
@@ -61,7 +66,7 @@ func OpenAction(th *thread.State, id belay.ActionID) *Action {
 func OpenActions(th *thread.State) []Action {
 	var out []Action
 	for _, o := range th.Opens() {
-		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again, Budget: o.Budget}
+		a := Action{ID: o.Action, Version: o.Version(), Kind: o.Kind, Session: th.Session, Thread: th.Thread, Turn: th.Turn.Turn, Until: o.Until, Again: o.Again, Budget: o.Budget, Lineage: th.Lineage, like: th.Alike(o)}
 		if c := o.Call; c != nil {
 			a.Boundary, a.Stands = o.Boundary, c.Stands
 			a.Call, a.Tool, a.Args, a.ArgsRef, a.ArgsHash, a.Tags = c.ID, c.Name, c.Args, c.ArgsRef, c.ArgsHash, c.Tags
@@ -91,6 +96,36 @@ func (r *Runtime) ShowWhole(ctx context.Context, a *Action) error {
 	}
 	a.Shown = story.Call(a.Tool, args)
 	return nil
+}
+
+// Questions are the open questions as a person is shown them, oldest first, of one session
+// if it is named: alike ones of several agents are one.
+func (r *Runtime) Questions(ctx context.Context, only belay.SessionID) ([]Action, error) {
+	all, err := r.Actions(ctx, only)
+	out := []Action{}
+	for _, a := range all {
+		if i := slices.IndexFunc(out, func(o Action) bool { return o.isLike(&a) }); i >= 0 {
+			out[i].Alike = append(out[i].Alike, a.ID)
+			continue
+		}
+		out = append(out, a)
+	}
+	return out, err
+}
+
+func (a *Action) isLike(o *Action) bool {
+	return a.like != "" && a.like == o.like && a.Session == o.Session && a.Thread != o.Thread
+}
+
+// LikeIt are the open questions of other agents that are like one.
+func (r *Runtime) LikeIt(ctx context.Context, a *Action) (like []Action, err error) {
+	all, err := r.Actions(ctx, a.Session)
+	for _, o := range all {
+		if o.isLike(a) {
+			like = append(like, o)
+		}
+	}
+	return like, err
 }
 
 // Actions are the open questions, oldest first, of one session if it

@@ -37,17 +37,19 @@ type Call struct {
 
 // Result is the answer of every command that changes something.
 type Result struct {
-	Position store.Position  `json:"position"`            // of the last fact that it caused; reads take it as after
-	Command  belay.CommandID `json:"commandId,omitempty"` // the facts carry it as requestId
-	Status   string          `json:"status"`              // done, or accepted: durable, and not handled yet
-	Repeated bool            `json:"repeated,omitempty"`  // it is a repetition; nothing was done again
-	Session  belay.SessionID `json:"sessionId,omitempty"`
-	Thread   belay.ThreadID  `json:"threadId,omitempty"`
-	Turn     belay.TurnID    `json:"turnId,omitempty"`
-	Task     belay.TaskID    `json:"taskId,omitempty"`
-	Run      belay.RunID     `json:"runId,omitempty"`
-	Action   belay.ActionID  `json:"actionId,omitempty"`
-	Writer   *OtherWriter    `json:"writer,omitempty"` // of an answer that allows a call: another session writes in the workspace, so the call won't
+	Position store.Position   `json:"position"`            // of the last fact that it caused; reads take it as after
+	Command  belay.CommandID  `json:"commandId,omitempty"` // the facts carry it as requestId
+	Status   string           `json:"status"`              // done, or accepted: durable, and not handled yet
+	Repeated bool             `json:"repeated,omitempty"`  // it is a repetition; nothing was done again
+	Session  belay.SessionID  `json:"sessionId,omitempty"`
+	Thread   belay.ThreadID   `json:"threadId,omitempty"`
+	Turn     belay.TurnID     `json:"turnId,omitempty"`
+	Task     belay.TaskID     `json:"taskId,omitempty"`
+	Run      belay.RunID      `json:"runId,omitempty"`
+	Subagent belay.SubagentID `json:"subagentId,omitempty"`
+	Action   belay.ActionID   `json:"actionId,omitempty"`
+	Alike    []belay.ActionID `json:"alike,omitempty"`  // other questions that were answered with it
+	Writer   *OtherWriter     `json:"writer,omitempty"` // of an answer that allows a call: another session writes in the workspace, so the call won't
 }
 
 // result is what answers have in common, also those that embed it.

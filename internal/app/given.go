@@ -28,6 +28,7 @@ import (
 type Given struct {
 	Text     string
 	Attached []Attachment
+	From     []string // origins of what in it others wrote, as kind:origin
 }
 
 // Attachment is a file, or standard input, that is sent along.
@@ -115,7 +116,7 @@ const (
 func (g Given) Keep(ctx context.Context, st store.Blobs, secrets *secret.Scrubber, counts tokens.Profile, s belay.Settings) (belay.Content, error) {
 	e := excerpts{st: st, least: cmp.Or(s.Relevance, belay.DefaultRelevance), question: window.Ask(g.Text)}
 	text := secrets.String(g.Text)
-	c := belay.Content{Text: text}
+	c := belay.Content{Text: text, From: g.From}
 	if len(text) > maxInline {
 		ref, err := st.Put(ctx, []byte(text), "text/plain")
 		if err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -94,9 +95,22 @@ func (r *Runtime) Task(ctx context.Context, sid belay.SessionID, tid belay.TaskI
 	}
 	s := d.(*task.Decider).State()
 	if s.Task == "" || s.Session != sid {
-		return nil, input.At("taskId", belay.Errorf(belay.CodeNotFound, "the session has no task %s", tid).At(string(sid)).WithHint("list_tasks lists them"))
+		return nil, input.At("taskId", r.noTask(ctx, sid, tid))
 	}
 	return s, nil
+}
+
+// noTask refuses a task that a session hasn't got.
+func (r *Runtime) noTask(ctx context.Context, sid belay.SessionID, tid belay.TaskID) error {
+	row, err := r.Row(ctx, sid)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, t := range row.Tasks {
+		names = append(names, string(t.ID), t.Title)
+	}
+	return belay.Errorf(belay.CodeNotFound, "the session has no task %s", input.Shown(string(tid))).At(string(sid)).WithHint("%s", match.Hint(string(tid), names, "list_tasks lists them"))
 }
 
 // Row is a session as lists show it; empty if they haven't heard of it.
@@ -157,13 +171,13 @@ func (r *Runtime) Wake(ctx context.Context, id belay.SessionID, priority int) {
 }
 
 // Names reports whether a fact carries an id, or one that begins so, with or
-// without its prefix.
+// without its prefix, or ends so.
 func Names(e event.Envelope, id string) bool {
 	ids := e.IDs
 	for _, have := range []string{string(e.ID()), string(ids.Session), string(ids.Thread), string(ids.Turn), string(ids.Task), string(ids.Run),
 		string(ids.Step), string(ids.Call), string(ids.Action), string(ids.Process), string(ids.Request)} {
 		_, rest, _ := strings.Cut(have, "_")
-		if strings.HasPrefix(have, id) || rest != "" && strings.HasPrefix(rest, id) {
+		if strings.HasPrefix(have, id) || rest != "" && view.Named(rest, id) {
 			return true
 		}
 	}

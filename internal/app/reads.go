@@ -85,7 +85,7 @@ var Models = []Read{
 	awaited("evidence_summary", "evidence", "Evidence packs and what they verify."),
 	folded("permission_sandbox_summary", "sessions", standings, "Mode, grants, verdicts, open questions, boundary and what it stopped.", read.OfFold(read.PermissionsOf)),
 	folded("execution_environment_snapshot", "sessions", standings, "Where programs run, within which limits, and which run.", read.OfFold(read.EnvironmentOf)),
-	awaited("subagent_job_summary", "sub-agents and jobs", "Children and jobs."),
+	folded("subagent_job_summary", "sessions", standings, "The agents that agents started, with their parents, threads, tasks and ends; there are no jobs.", read.OfFold(read.SubagentsOf)),
 	awaited("benchmark_summary", "benchmarks", "Trials and their rewards."),
 }
 

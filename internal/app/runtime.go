@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
@@ -45,6 +46,26 @@ type Runtime struct {
 	Peers      Peers        // the channels that follow
 	Principal  string       // the person whose process this is; empty: it serves many
 	Close      func() error // gives everything back; nil: the maker does
+
+	Doctor func(context.Context) []Finding // what the machine gives; nil: this process can't say
+}
+
+// Finding is something that the machine gives, or that is missing.
+type Finding struct {
+	Name  string `json:"name"`
+	State string `json:"state"` // ok, missing, failed, note
+	What  string `json:"what"`
+	Try   string `json:"try,omitempty"`
+}
+
+// SettingRow is a setting as it counts, and where it comes from.
+type SettingRow = config.Row
+
+// IgnoredRow is what a file says that doesn't count, and why.
+type IgnoredRow struct {
+	What  string `json:"ignored"`
+	Where string `json:"from"`
+	Why   string `json:"reason"`
 }
 
 // Scheduler decides when sessions run.
@@ -76,7 +97,7 @@ func (local) Done(context.Context, *Call, Outcome) error           { return nil 
 // Local is the runtime of a process that serves one person, for use cases that change
 // nothing: an engine and workspaces are its maker's to add.
 func Local(st store.Store, principal string, now func() time.Time) *Runtime {
-	return &Runtime{Store: st, Reads: &read.Reads{Store: st, Views: view.NewFollower(st), Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}, Drives: local{}, Recorder: local{}, Principal: principal, Now: now}
+	return &Runtime{Store: st, Reads: read.New(st, nil, view.NewFollower(st)), Drives: local{}, Recorder: local{}, Principal: principal, Now: now}
 }
 
 // Call is a use case that the person whose process this is asks for.
@@ -99,7 +120,7 @@ type SettingsInput struct {
 	Mode      string   `json:"mode,omitempty" jsonschema:"how far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass"`
 	Approvals string   `json:"approvals,omitempty" jsonschema:"what becomes of a question: wait (for an answer), deny"`
 	Allow     []string `json:"allow,omitempty" jsonschema:"tools that need no question in this session"`
-	Agent     string   `json:"agent,omitempty" jsonschema:"the agent that works, which is kept as a file: NAME, NAME@RANGE or ORIGIN:NAME"`
+	Agent     string   `json:"agent,omitempty" jsonschema:"the agent that works, which is kept as a file: NAME, NAME@RANGE or ORIGIN:NAME; none: no such agent"`
 	Tools     string   `json:"tools,omitempty" jsonschema:"which tools there are: sets, group:NAME, names, separated by commas"`
 	Provider  string   `json:"provider,omitempty" jsonschema:"who serves the model"`
 	Model     string   `json:"model,omitempty" jsonschema:"the model"`
@@ -121,6 +142,8 @@ type SettingsInput struct {
 	AgentsDepth    string `json:"agentsDepth,omitempty" jsonschema:"how deep agents may start agents; 0: not at all"`
 	AgentsChildren string `json:"agentsChildren,omitempty" jsonschema:"agents that one agent may have open"`
 	AgentsRunning  string `json:"agentsRunning,omitempty" jsonschema:"agents that work at the same time"`
+	AgentsMemory   string `json:"agentsMemory,omitempty" jsonschema:"memory that agents which work may declare together: a size such as 8GB, or a percentage of the machine's"`
+	AgentsTalk     string `json:"agentsTalk,omitempty" jsonschema:"with whom agents talk besides those that they started: none, tree"`
 	AgentsTotal    string `json:"agentsTotal,omitempty" jsonschema:"agents that the session may have in all"`
 
 	Share bool `json:"share,omitempty" jsonschema:"write also where another session does"`
@@ -129,25 +152,18 @@ type SettingsInput struct {
 // Workspaces answers what depends on the files, settings and tools of a workspace.
 // Its methods may be called at the same time.
 type Workspaces interface {
+	Folders
+	Configuration
+	Judging
+	AgentFiles
+	MCPServers
+}
+
+// Folders finds and prepares the folders that sessions work in.
+type Folders interface {
 	// Workspace is the real path of a folder to work on; empty is the server's
 	// own. Folders outside of those that the server was given are refused.
 	Workspace(ctx context.Context, dir string) (string, error)
-	// Settings are a session's settings: have with the choices over them, or,
-	// when have is nil, those of a new session in a workspace.
-	Settings(ctx context.Context, workspace string, have *belay.Settings, c SettingsInput) (belay.Settings, error)
-	// Quotas are those that work in a workspace spends from.
-	Quotas(ctx context.Context, workspace string) ([]belay.Quota, error)
-	// Rules keeps, as content, what a turn under these settings is decided by.
-	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
-	// MayChange reports whether a session's rules allow changes of its workspace,
-	// and makes the workspace's tools known. more are allowances given by answers.
-	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
-	// Counts is how the model of the settings counts tokens, as far as it is known.
-	Counts(ctx context.Context, workspace string, s belay.Settings) tokens.Profile
-	// Tools are the tools of a workspace under the settings.
-	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
-	// Ground is what calls in a workspace are judged on now.
-	Ground(ctx context.Context, workspace string) (*Ground, error)
 	// Root is where claims of a workspace are made: its repository, or itself.
 	Root(workspace string) string
 	// Planner is what a rollback of a workspace's files is planned with. The caller
@@ -158,14 +174,78 @@ type Workspaces interface {
 	RemoveWorktree(ctx context.Context, t belay.Worktree, force bool) (branchKept bool, err error)
 	// Secrets are the registered secrets.
 	Secrets() *secret.Scrubber
-	// Agents are the agents of a workspace that are kept as files. given is a folder of
-	// more, or empty.
-	Agents(ctx context.Context, workspace, given string) (*agentfile.Catalog, error)
+}
+
+// Configuration is what counts in a workspace.
+type Configuration interface {
+	// Settings are a session's settings: have with the choices over them, or,
+	// when have is nil, those of a new session in a workspace.
+	Settings(ctx context.Context, workspace string, have *belay.Settings, c SettingsInput) (belay.Settings, error)
+	// SettingRows lists the settings of a new session in a workspace, and what files say
+	// that doesn't count.
+	SettingRows(ctx context.Context, workspace string) ([]SettingRow, []IgnoredRow, error)
+	// Quotas are those that work in a workspace spends from.
+	Quotas(ctx context.Context, workspace string) ([]belay.Quota, error)
+	// Counts is how the model of the settings counts tokens, as far as it is known.
+	Counts(ctx context.Context, workspace string, s belay.Settings) tokens.Profile
+	// KeepRules keeps rules in a file of their own beside the person's other ones, if ready
+	// says nothing against it, and returns its path. A file that is there stays; had reports
+	// that it has this content. One after another is kept: ready sees those before.
+	KeepRules(ctx context.Context, name string, content []byte, ready func() error) (path string, had bool, err error)
+}
+
+// Judging is what the calls of a session are decided by.
+type Judging interface {
+	// Rules keeps, as content, what a turn under these settings is decided by.
+	Rules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
+	// CompletionRules keeps what a turn is decided by that checks whether a task is done.
+	// It asks no model; agents that judge the work are asked with the models of s.
+	CompletionRules(ctx context.Context, by, workspace string, s belay.Settings) (belay.Ref, error)
+	// MayChange reports whether a session's rules allow changes of its workspace,
+	// and makes the workspace's tools known. more are allowances given by answers.
+	MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error)
+	// Tools are the tools of a workspace under the settings.
+	Tools(ctx context.Context, workspace string, s belay.Settings) ([]belay.ToolSpec, error)
+	// Ground is what calls in a workspace are judged on now.
+	Ground(ctx context.Context, workspace string) (*Ground, error)
+}
+
+// AgentFiles are the agents and skills of a workspace that are kept as files.
+type AgentFiles interface {
+	// Agents are the agents of a workspace that are kept as files.
+	Agents(ctx context.Context, workspace string) (*agentfile.Catalog, error)
+	// AgentRecords are what is known of agents besides their files: what people made of
+	// them, and their runs.
+	AgentRecords(ctx context.Context) (*config.TrustBook, map[string]view.AgentRuns, error)
+	// CheckHealth runs the health command of an agent in a workspace, records what it said
+	// and returns that; nothing: the agent is well.
+	CheckHealth(ctx context.Context, workspace string, a *agentfile.Agent) (sick string, err error)
+	// WatchAgents records what has changed of the agents in the workspaces that were used.
+	WatchAgents(ctx context.Context) error
+	// Skills are those that agents of a workspace can read.
+	Skills(ctx context.Context, workspace string) (*agentfile.Skills, error)
+	// PrepareChild keeps, as content, what an agent is decided by that one with the rules
+	// of parent starts, and puts it into c. left is what the parent has left.
+	PrepareChild(ctx context.Context, parent belay.Ref, in tool.SpawnArgs, left belay.Limits, depth int, c *belay.SpawnSubagent) error
+}
+
+// MCPServers are those of a workspace.
+type MCPServers interface {
 	// Servers are the MCP servers of a workspace, by name.
 	Servers(ctx context.Context, workspace string) ([]Server, error)
+	// Mentioned sends along the resources of MCP servers that a text names.
+	Mentioned(ctx context.Context, workspace string, g *Given) error
 	// TestServer starts an MCP server, reads what it has and ends it. accept says that
 	// what it has is accepted. What is wrong with the server is in the answer.
 	TestServer(ctx context.Context, workspace, name string, accept bool) (*ServerTest, error)
+	// LoginServer begins a login to an MCP server, which a person goes on with in a
+	// browser.
+	LoginServer(ctx context.Context, in *LoginAsked) (*LoginBegun, error)
+	// FinishLogin ends a login with the address that the browser was sent to, and looks
+	// at the server.
+	FinishLogin(ctx context.Context, login, address string) (*ServerTest, error)
+	// LogoutServer forgets the login to an MCP server and reports whether there was one.
+	LogoutServer(ctx context.Context, workspace, name string) (bool, error)
 }
 
 // Ground is what calls in a workspace are judged on.

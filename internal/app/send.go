@@ -53,11 +53,34 @@ func (r *Call) Send(ctx context.Context, session belay.SessionID, stream belay.S
 	return t, r.End(ctx, t)
 }
 
+// Refuse has a session record that a command was refused before it could be sent, and
+// returns why. said is the command with the refusal. The caller's key isn't used up by it.
+func (r *Call) Refuse(ctx context.Context, id belay.SessionID, err error, said func(*belay.Error) belay.Command) error {
+	e, ok := errors.AsType[*belay.Error](err)
+	if !ok {
+		return err
+	}
+	c := said(&belay.Error{Code: e.Code, Message: event.CutText(err.Error(), MaxReason), Hint: event.CutText(e.Hint, MaxReason)})
+	if _, failed := r.Engine.Submit(ctx, r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), id, id.Stream(), c)); failed != nil && belay.CodeOf(failed) != e.Code {
+		return failed
+	}
+	return err
+}
+
 // ToSubagent sends a sub-agent a text. turn is the id of its new turn; empty: one is made.
 func (r *Call) ToSubagent(ctx context.Context, s *session.State, id belay.SubagentID, turn belay.TurnID, text belay.Content, interrupt bool) (*Result, error) {
 	child := s.Family.Find(id)
 	if child == nil {
-		return nil, input.At("subagentId", belay.Errorf(belay.CodeNotFound, "the session has no agent %s", id).WithHint("belay agents ps lists them"))
+		return nil, input.At("subagentId", NoAgent(s, id))
+	}
+	if child.Outcome != "" { // what it is told is new work
+		book, _, err := r.Workspaces.AgentRecords(ctx)
+		if err == nil {
+			err = book.AgentControl(child.Agent).Refuses(child.Agent, "")
+		}
+		if err != nil {
+			return nil, input.At("subagentId", err)
+		}
 	}
 	if turn == "" {
 		turn = belay.TurnID(belay.NewID(belay.PrefixTurn))

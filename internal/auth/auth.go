@@ -69,6 +69,11 @@ func Person(name string) Principal {
 	return Principal{Tenant: DefaultTenant, Role: Owner, Name: name}
 }
 
+// Agent is an agent that acts by a call of its model.
+func Agent(thread belay.ThreadID) Principal {
+	return Principal{Tenant: DefaultTenant, Role: Operator, Name: "agent:" + string(thread)}
+}
+
 // String is the principal as facts name it.
 func (p Principal) String() string {
 	if p.Name != "" {

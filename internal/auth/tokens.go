@@ -34,6 +34,7 @@ type Token struct {
 	Created time.Time `json:"created"`
 	Until   time.Time `json:"until,omitzero"` // zero is for ever
 	Revoked time.Time `json:"revoked,omitzero"`
+	Used    time.Time `json:"used,omitzero"` // last, to the hour
 
 	Lasts time.Duration `json:"lasts,omitempty"` // not 0: it is a code, and how long the token is good that it is traded for
 }
@@ -67,6 +68,7 @@ type Tokens struct {
 	stamp  stamp
 	byHash map[[32]byte]Token
 	all    []Token
+	noted  map[string]time.Time // uses that this process noted
 }
 
 // stamp tells one version of the file from another.
@@ -210,11 +212,38 @@ func (t *Tokens) List() ([]Token, error) {
 // Principal is who a token is, by its value. The token must be known, in force
 // and written exactly as it was given out.
 func (t *Tokens) Principal(token string) (Principal, error) {
+	known, unused, err := t.good(token)
+	if err != nil {
+		return Principal{}, err
+	}
+	if unused {
+		t.use(known.ID)
+	}
+	return Principal{Tenant: known.Tenant, Role: known.Role, TokenID: known.ID}, nil
+}
+
+// usedEvery is how exactly the last use of a token is noted.
+const usedEvery = time.Hour
+
+// use notes that a token was used. A store that can't be written is no reason to refuse it.
+func (t *Tokens) use(id string) {
+	t.change(func(all []Token) ([]Token, error) { //nolint:errcheck // the next use is noted
+		for i := range all {
+			if all[i].ID == id {
+				all[i].Used = t.now().UTC().Truncate(time.Second)
+			}
+		}
+		return all, nil
+	})
+}
+
+// good is the token of a text, and whether this use of it is to be noted.
+func (t *Tokens) good(token string) (known Token, unused bool, err error) {
 	hash := sha256.Sum256([]byte(token))
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if err := t.refresh(); err != nil {
-		return Principal{}, err
+		return known, false, err
 	}
 	known, ok := t.byHash[hash]
 	bad := func(format string, args ...any) error {
@@ -222,13 +251,21 @@ func (t *Tokens) Principal(token string) (Principal, error) {
 	}
 	switch {
 	case !ok:
-		return Principal{}, bad("the token is not known here")
+		return known, false, bad("the token is not known here")
 	case !known.Revoked.IsZero():
-		return Principal{}, bad("the token was revoked")
+		return known, false, bad("the token was revoked")
 	case !known.Until.IsZero() && !t.now().Before(known.Until):
-		return Principal{}, bad("the token has expired")
+		return known, false, bad("the token has expired")
 	}
-	return Principal{Tenant: known.Tenant, Role: known.Role, TokenID: known.ID}, nil
+	now := t.now()
+	if now.Sub(known.Used) < usedEvery || now.Sub(t.noted[known.ID]) < usedEvery {
+		return known, false, nil
+	}
+	if t.noted == nil {
+		t.noted = map[string]time.Time{}
+	}
+	t.noted[known.ID] = now
+	return known, true, nil
 }
 
 // refresh reads the file if it isn't the one that was read last.

@@ -44,6 +44,45 @@ func TestATokenIsGoodByItsValueUntilItIsRevokedOrExpires(t *testing.T) {
 	}
 }
 
+// TestTheLastUseOfATokenIsKept to the hour, for all processes.
+func TestTheLastUseOfATokenIsKept(t *testing.T) {
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	dir := t.TempDir()
+	tokens := OpenTokens(dir, func() time.Time { return now })
+	text, _, err := tokens.Create("ci", Viewer, DefaultTenant, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := func() time.Time {
+		t.Helper()
+		all, err := OpenTokens(dir, nil).List()
+		if err != nil || len(all) != 1 {
+			t.Fatalf("%+v, %v", all, err)
+		}
+		return all[0].Used
+	}
+	if at := used(); !at.IsZero() {
+		t.Errorf("used before it was: %s", at)
+	}
+	for _, later := range []struct{ after, noted time.Duration }{{0, 0}, {59 * time.Minute, 0}, {time.Minute, time.Hour}} {
+		now = now.Add(later.after)
+		if _, err := tokens.Principal(text); err != nil {
+			t.Fatal(err)
+		}
+		if want := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC).Add(later.noted); !used().Equal(want) {
+			t.Errorf("at %s: used %s, not %s", now, used(), want)
+		}
+	}
+	if err := os.Chmod(dir, 0o500); err != nil {
+		t.Fatal(err)
+	}
+	defer os.Chmod(dir, 0o700) //nolint:errcheck // so that it can be removed
+	now = now.Add(2 * time.Hour)
+	if _, err := tokens.Principal(text); err != nil {
+		t.Errorf("where nothing can be written: %v", err)
+	}
+}
+
 // Guarantee: V4.
 func TestTheFileOfTokensHoldsNoToken(t *testing.T) {
 	dir := t.TempDir()

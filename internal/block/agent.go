@@ -2,8 +2,11 @@ package block
 
 import (
 	"cmp"
+	"fmt"
 	"strings"
 	"time"
+
+	"github.com/charmbracelet/x/ansi"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -18,6 +21,8 @@ type Agent struct {
 	Waits bool   // for a place
 	Doing string // the call that began last
 	Calls int
+	Began time.Time // it works since then
+	Cost  event.CostSum
 	End   *belay.AttemptEnd // nil: it is open
 }
 
@@ -34,14 +39,14 @@ func (f *Fold) family(ev event.Envelope) bool {
 		if call := f.find(KindCall, string(ev.IDs.Call)); call != nil { // the agent stands for it
 			f.drop(call)
 		}
-		f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Objective.Text, Depth: p.Depth, Waits: p.Waits}
+		f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Objective.Text, Depth: p.Depth, Waits: p.Waits, Began: ev.Time}
 	case event.SubagentInput:
 		if p.Again && f.find(KindAgent, string(ev.IDs.Subagent)) == nil {
-			f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Text.Text, Depth: p.Depth, Waits: p.Waits}
+			f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Text.Text, Depth: p.Depth, Waits: p.Waits, Began: ev.Time}
 		}
 	case event.SubagentStatus:
 		if b := f.find(KindAgent, string(ev.IDs.Subagent)); b != nil && p.Status == event.SubagentRunning {
-			b.Agent.Waits = false
+			b.Agent.Waits, b.Agent.Began = false, ev.Time
 		}
 	case event.SubagentCompleted:
 		f.agentEnded(ev, p.AttemptEnd)
@@ -66,11 +71,15 @@ func (f *Fold) ofAgent(ev event.Envelope) bool {
 	if !started {
 		return false
 	}
+	b := f.find(KindAgent, string(id))
+	if b != nil {
+		b.Agent.Cost = b.Agent.Cost.Add(ev.Cost())
+	}
 	switch p := ev.Data.(type) {
 	case event.ActionRequired, event.ActionResolved:
 		return false
 	case event.ToolStarted:
-		if b := f.find(KindAgent, string(id)); b != nil {
+		if b != nil {
 			b.Agent.Doing = Line(p.Name)
 			b.Agent.Calls++
 		}
@@ -91,8 +100,23 @@ func (o Options) agent(b Block) []string {
 		if a.Waits {
 			state = "waits for a place"
 		}
-		parts := []string{"agent " + name, Short(Line(a.Task), maxTask), state, Plural(a.Calls, "call")}
-		return []string{indent + strings.Join(parts, o.pick(" · ", ", "))}
+		after := []string{state, Plural(a.Calls, "call")}
+		if !a.Waits && !a.Began.IsZero() && !o.Now.IsZero() {
+			after = append(after, lasted(o.Now.Sub(a.Began)))
+		}
+		if a.Cost.State() != "unknown" {
+			after = append(after, Money(a.Cost))
+		}
+		sep := o.pick(" · ", ", ")
+		head, tail := indent+"agent "+name, strings.Join(after, sep)
+		room := maxTask
+		if o.Width > 0 { // what it does stands behind what it is to do, and is never cut for it
+			room = min(room, o.Width-ansi.StringWidth(head)-ansi.StringWidth(tail)-2*len(", "))
+		}
+		if room >= minTask {
+			head += sep + Short(Line(a.Task), room)
+		}
+		return []string{o.shorten(head+sep+tail, o.Width)}
 	}
 	sign, colour := o.pick("● ", "* "), green
 	if a.End.Outcome != belay.Completed {
@@ -105,15 +129,27 @@ func (o Options) agent(b Block) []string {
 	if a.End.Usage.Reported {
 		parts = append(parts, Count(a.End.Usage.Total())+" tokens")
 	}
-	lines := []string{indent + o.paint(colour, sign) + strings.Join(parts, o.pick(" · ", ", "))}
+	if a.Cost.State() != "unknown" {
+		parts = append(parts, Money(a.Cost))
+	}
+	lines := o.wrap(indent+o.paint(colour, sign), indent+"  ", strings.Join(parts, o.pick(" · ", ", ")))
 	if said := cmp.Or(a.End.Summary.Text, a.End.Reason); said != "" {
 		lines = append(lines, o.wrap(indent+"  ", indent+"  ", Short(Line(said), maxSaid))...)
 	}
 	return lines
 }
 
+// lasted is a time that goes on, short enough for a narrow line.
+func lasted(d time.Duration) string {
+	if d < time.Minute {
+		return fmt.Sprintf("%d s", int(d.Seconds()))
+	}
+	return Ago(d)
+}
+
 // Characters of an agent's task, and of what it says at its end, that are shown.
 const (
 	maxTask = 60
+	minTask = 8
 	maxSaid = 400
 )

@@ -49,6 +49,8 @@ type Block struct {
 	Asked  *Question        // of a question
 	Agent  *Agent           // of an agent
 	End    *End             // of an end
+
+	step belay.StepID // of a call
 }
 
 // States of a call.

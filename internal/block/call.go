@@ -53,6 +53,23 @@ func what(c event.ModelCall) string {
 	return strings.TrimSpace(Line(c.Name) + " " + Line(arg))
 }
 
+// Written is what a person wrote of a turn with this text: "!" and the command, of one that
+// they ran themselves.
+func Written(p event.TurnSubmitted, text string) string {
+	if p.Kind != belay.TurnSystem {
+		return text
+	}
+	var direct struct{ Tool, Args string }
+	var in struct{ Command string }
+	if json.Unmarshal([]byte(text), &direct) != nil {
+		return text
+	}
+	if json.Unmarshal([]byte(direct.Args), &in) == nil && in.Command != "" {
+		return "!" + in.Command
+	}
+	return what(event.ModelCall{Name: direct.Tool, Args: json.RawMessage(direct.Args)})
+}
+
 // of returns the live block of the call that a fact is about, or begins one: its answer
 // may be behind what is followed.
 func (f *Fold) of(ev event.Envelope, name string) *Block {
@@ -97,8 +114,10 @@ func (f *Fold) call(ev event.Envelope) {
 		f.of(ev, "").Call.Lines = p.Lines
 	case event.ToolResult:
 		f.result(f.of(ev, p.Name), p)
+		f.together(ev.IDs)
 	case event.ToolFailed:
 		f.failed(f.of(ev, p.Name), p)
+		f.together(ev.IDs)
 	}
 }
 
@@ -146,10 +165,45 @@ func (f *Fold) failed(b *Block, p event.ToolFailed) {
 	f.finish(b, p.Output)
 }
 
-// finish is the end of a call, with the last lines that its program printed.
+// read is the tool whose calls of one answer are told on one line.
+const read = "read"
+
+// quiet reports whether there is nothing to say of a call but that it gave a result.
+func (c *Call) quiet() bool {
+	return c.Tool == read && c.State == Succeeded && c.Edited == "" && (c.Allowed == nil || c.Allowed.By == "")
+}
+
+// together makes one block of the reads of an answer, when the last of them has ended.
+func (f *Fold) together(ids belay.IDs) {
+	var all []*Block
+	for _, b := range f.live {
+		if b.Kind != KindCall || b.Thread != ids.Thread || b.step != ids.Step || b.Call.Tool != read || b.Call.State == Asking {
+			continue
+		}
+		if !b.Call.quiet() {
+			return
+		}
+		all = append(all, b)
+	}
+	if len(all) == 0 {
+		return
+	}
+	for _, b := range all[1:] {
+		all[0].Call.What += "," + strings.TrimPrefix(b.Call.What, read)
+		all[0].Call.Took = max(all[0].Call.Took, b.Call.Took)
+		f.drop(b)
+	}
+	f.done(all[0])
+}
+
+// finish is the end of a call, with the last lines that its program printed. A read waits
+// for the others of its answer.
 func (f *Fold) finish(b *Block, output belay.Content) {
 	c := b.Call
 	c.Tail = nil
+	if c.quiet() {
+		return
+	}
 	if c.Program {
 		f.outputs++
 		c.Output = f.outputs
@@ -158,7 +212,9 @@ func (f *Fold) finish(b *Block, output belay.Content) {
 			text = text[:i] // it says how the program ended, which isn't of the program
 		}
 		c.prints(text)
-		c.Lines = max(c.Lines, int64(strings.Count(closedLine(text), "\n")))
+		if c.Lines == 0 { // what a model is shown of it may say that something is left out
+			c.Lines = int64(strings.Count(closedLine(text), "\n"))
+		}
 	}
 	f.done(b)
 }

@@ -80,7 +80,7 @@ func (f *Fold) find(kind Kind, id string) *Block {
 
 // begin makes a live block of a fact.
 func (f *Fold) begin(ev event.Envelope, kind Kind, id string) *Block {
-	b := &Block{ID: id, Kind: kind, Thread: ev.IDs.Thread, Turn: ev.IDs.Turn, Began: ev.Time}
+	b := &Block{ID: id, Kind: kind, Thread: ev.IDs.Thread, Turn: ev.IDs.Turn, Began: ev.Time, step: ev.IDs.Step}
 	f.live = append(f.live, b)
 	return b
 }
@@ -152,7 +152,7 @@ func (f *Fold) Apply(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
 		b := f.begin(ev, KindInput, string(ev.IDs.Turn))
-		b.Text, b.By, b.With = f.text(p.Text), p.By, story.Attached(p.Text)
+		b.Text, b.By, b.With = Written(p, f.text(p.Text)), p.By, story.Attached(p.Text)
 	case event.TurnStarted:
 		f.turn(ev.IDs.Turn).began = ev.Time
 		f.done(f.find(KindInput, string(ev.IDs.Turn)))

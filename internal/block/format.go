@@ -67,12 +67,17 @@ func Ago(d time.Duration) string {
 	return fmt.Sprintf("%d days", int(d.Hours()/24))
 }
 
-// Millis is a duration in milliseconds for people.
+// Millis is a duration in milliseconds for people: 772 ms, 3.8 s, 38 s, 2 min 5 s.
 func Millis(ms int64) string {
-	if ms < 10_000 {
+	switch {
+	case ms < 1000:
 		return fmt.Sprintf("%d ms", ms)
+	case ms < 10_000:
+		return fmt.Sprintf("%d.%d s", ms/1000, ms%1000/100)
+	case ms < 60_000:
+		return fmt.Sprintf("%d s", ms/1000)
 	}
-	return fmt.Sprintf("%.1f s", float64(ms)/1000)
+	return fmt.Sprintf("%d min %d s", ms/60_000, ms%60_000/1000)
 }
 
 // Money is a sum for people: $0.0123, with "at least" where a part is unknown and

@@ -1,6 +1,7 @@
 package block
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -35,6 +36,9 @@ type Preview struct {
 	Until   time.Time       `json:"until"`           // then it is denied
 	Wider   bool            `json:"wider,omitempty"` // the call ran, and asks for more than its boundary allows
 	Notes   []string        `json:"notes,omitempty"` // why it is asked once more, what a boundary stopped
+	Like    belay.Digest    `json:"like,omitempty"`  // the same for every agent that asks for the same call, in the same folder and boundary
+
+	Lineage []belay.Ancestor `json:"lineage,omitempty"` // of a sub-agent's: from the main thread to the one that asks
 
 	Files   []File `json:"files,omitempty"`   // of a diff: what the call makes of them
 	Problem string `json:"problem,omitempty"` // why the call would fail as things are now
@@ -74,6 +78,9 @@ func (p *Preview) Lines(o Options) []string {
 			}
 			out = append(out, o.wrap(head, strings.Repeat(" ", ansi.StringWidth(head)), exactly(l))...)
 		}
+	}
+	if from := asker(p.Lineage); from != "" {
+		out = append(out, o.wrap("", "  ", from+" asks:")...)
 	}
 	what, why := exactly(p.What), ""
 	if p.Rule != "" {
@@ -131,6 +138,21 @@ func (p *Preview) Lines(o Options) []string {
 		out = append(out, o.wrap("  ", "    ", exactly(n))...)
 	}
 	return out
+}
+
+// asker names the agent that asks, and those that started it, the nearest first; empty:
+// it is the main one.
+func asker(lineage []belay.Ancestor) string {
+	var names []string
+	for _, a := range slices.Backward(lineage) {
+		if a.Subagent != "" {
+			names = append(names, Line(cmp.Or(a.Name, a.Agent)))
+		}
+	}
+	if len(names) == 0 {
+		return ""
+	}
+	return "agent " + strings.Join(names, ", of ")
 }
 
 // within is where a command runs, and what it may reach.

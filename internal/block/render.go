@@ -107,6 +107,15 @@ func (o Options) wrap(head, rest, text string) []string {
 	return out
 }
 
+// Hanging is a text in lines of the width: the first one begins with head, the others as
+// far in as head is wide.
+func (o Options) Hanging(head, text string) []string {
+	if text == "" {
+		return []string{strings.TrimRight(head, " ")}
+	}
+	return o.wrap(head, strings.Repeat(" ", ansi.StringWidth(head)), text)
+}
+
 // markdown renders a part of an answer. Behind one that others follow there is an empty
 // line.
 func (o Options) markdown(text string) []string {

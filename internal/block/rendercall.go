@@ -79,7 +79,7 @@ func (c *Call) details(o Options) []string {
 		out = append(out, "changed by "+o.name(c.Edited))
 	}
 	if a := c.Allowed; a != nil && a.By != "" {
-		out = append(out, "allowed by "+o.name(a.By)+scope(a.Scope))
+		out = append(out, "allowed by "+o.name(a.By)+scope(a.Scope, c.Tool))
 	}
 	return out
 }
@@ -92,13 +92,25 @@ func (o Options) name(principal string) string {
 	return Line(principal)
 }
 
-// scope says what an answer covers besides the call that asked.
-func scope(s string) string {
+// scope says what an answer covers besides the call that asked, of a tool.
+func scope(s, tool string) string {
 	switch s {
 	case "", "once":
 		return ""
 	case "session":
 		return " for this session"
+	case "prefix":
+		switch tool {
+		case "exec":
+			return " for commands that begin so"
+		case "":
+			return " for what begins so"
+		}
+		return " for this path"
+	case "count":
+		return " for some calls"
+	case "until":
+		return " for a time"
 	}
 	return " (" + Line(s) + ")"
 }
@@ -229,7 +241,7 @@ func (o Options) tellCall(c *Call) []string {
 		s += ", changed by " + o.name(c.Edited)
 	}
 	if a := c.Allowed; a != nil && a.By != "" {
-		s += ", allowed by " + o.name(a.By) + scope(a.Scope)
+		s += ", allowed by " + o.name(a.By) + scope(a.Scope, c.Tool)
 	}
 	s += "."
 	if said := c.said(); said != "" {
@@ -278,7 +290,7 @@ func (o Options) decided(q *Question) string {
 	case q.Decision == "cancelled":
 		return word
 	}
-	s := word + " by " + o.name(q.By) + scope(q.Scope)
+	s := word + " by " + o.name(q.By) + scope(q.Scope, "")
 	if trimmed(q.Answer) != "" {
 		s += ": " + Line(q.Answer)
 	}

@@ -1,6 +1,7 @@
 package block
 
 import (
+	"slices"
 	"strconv"
 	"time"
 
@@ -45,6 +46,7 @@ func (f *Fold) grow(a *answer, d event.Delta) {
 // say finishes parts of an answer.
 func (f *Fold) say(b *Block, parts []string) {
 	a := f.answers[b.Thread.Stream()]
+	f.out = slices.Grow(f.out, len(parts))
 	for i, part := range parts {
 		done := *b
 		done.ID += "/" + strconv.Itoa(a.attempt) + "/" + strconv.Itoa(a.parts-len(parts)+i+1)
@@ -82,6 +84,8 @@ func (f *Fold) model(ev event.Envelope) {
 	case event.ModelCompleted:
 		f.turn(ev.IDs.Turn).hint = ""
 		f.completed(ev, p)
+	case event.TaskProgress:
+		f.checked(ev, p)
 	case event.ModelFailed:
 		f.stopped(ev)
 		f.turn(ev.IDs.Turn).hint = p.Problem.Hint
@@ -146,9 +150,25 @@ func (f *Fold) completed(ev event.Envelope, p event.ModelCompleted) {
 	if n := len(p.Images); n > 0 {
 		f.notice(ev, false, "answered with "+Plural(n, "picture"))
 	}
-	for _, c := range p.Calls {
+	f.wanted(ev)
+}
+
+// wanted takes the calls that a fact announces.
+func (f *Fold) wanted(ev event.Envelope) {
+	for _, c := range event.Calls(ev.Data) {
 		b := f.begin(ev, KindCall, string(c.ID))
 		b.Call = &Call{ID: c.ID, Tool: c.Name, Args: c.Args, What: what(c), State: Wanted}
+	}
+}
+
+// checked takes what became of a check that the task must pass.
+func (f *Fold) checked(ev event.Envelope, p event.TaskProgress) {
+	switch {
+	case p.Check == nil || p.Check.Status == event.CheckNoted:
+	case p.Check.Call != nil:
+		f.wanted(ev)
+	default:
+		f.notice(ev, false, f.text(belay.Content{Text: p.Check.Text()}))
 	}
 }
 

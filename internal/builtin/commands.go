@@ -23,20 +23,17 @@ import (
 // Commands returns the table of commands: the standard's, also those whose subsystem
 // isn't here yet, and the runtime's own.
 func Commands() []app.Command {
-	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), tasks.Commands(), storage.Commands(), channels.Commands(), access.Commands(), servers.Commands(), planned())
+	return slices.Concat(turns.Commands(), transfer.Commands(), approvals.Commands(), sessions.Commands(), policies.Commands(), processes.Commands(), tasks.Commands(), storage.Commands(), channels.Commands(), access.Commands(), servers.Commands(), agents.Commands(), planned())
 }
 
 // Reads returns the table of reads.
 func Reads() []app.Read {
-	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), access.Reads(), storage.Reads(), servers.Reads(), agents.Reads())
+	return slices.Concat(app.Models, sessions.Reads(), approvals.Reads(), transfer.Reads(), channels.Reads(), access.Reads(), storage.Reads(), servers.Reads(), agents.Reads(), policies.Reads(), processes.Reads())
 }
 
 // planned are the standard's commands that this build hasn't.
 func planned() []app.Command {
 	return []app.Command{
-		app.Planned("pause_task", true, "tasks", "Pause a task."),
-		app.Planned("resume_task", true, "tasks", "Go on with a paused task."),
-		app.Planned("spawn_subagent", true, "sub-agents", "Start a child."),
 		app.Planned("export_evidence", false, "evidence", "Export an evidence pack."),
 		app.Planned("export_replay", false, "replay", "Export a replay case."),
 		app.Planned("create_job", true, "jobs", "Create a job."),

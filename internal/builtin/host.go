@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/hook"
 	"github.com/belay-run/belay/internal/lib/lru"
+	"github.com/belay-run/belay/internal/sandbox"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
@@ -42,7 +43,7 @@ type Options struct {
 // The list is the documentation.
 func Tools(env config.Env, w *config.Workspace) ([]tool.Tool, error) {
 	c, err := webConfig(w)
-	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), web.Tools(c), []tool.Tool{file.Publish()}, tool.TurnTools(), tool.AgentTools()), err
+	return slices.Concat(file.Tools(), search.Tools(), exec.Tools(exec.Config{Environ: env.Vars}), web.Tools(c), []tool.Tool{file.Publish(), tool.SkillTool(w.ReadSkill)}, tool.TurnTools(), tool.AgentTools(), tool.TaskTools(), tool.SessionTools()), err
 }
 
 // webConfig is what a person has set for the web tools in a workspace.
@@ -65,7 +66,8 @@ func NewHost(o Options) *host.Host {
 			own, err := Tools(o.Env, w)
 			return append(own, o.Tools...), err
 		},
-		Models: &providers.Providers{Env: o.Env, Now: o.Now, Secrets: o.Secrets, Cache: lru.New(belay.DefaultCacheMB << 20)}, Shell: exec.OfSession, StoreDir: o.StoreDir, HasStore: HasStore,
+		Commands: Commands(),
+		Models:   &providers.Providers{Env: o.Env, Now: o.Now, Secrets: o.Secrets, Cache: lru.New(belay.DefaultCacheMB << 20)}, Shell: exec.OfSession, StoreDir: o.StoreDir, HasStore: HasStore,
 		OpenStore: func(ctx context.Context, dir string, make bool) (store.Store, error) {
 			st, err := sqlite.Open(ctx, dir, sqlite.Options{Now: o.Now, Tenant: o.Tenant, OrRead: !make})
 			if err != nil {
@@ -76,7 +78,7 @@ func NewHost(o Options) *host.Host {
 			}
 			return st, nil
 		},
-		Say: o.Say, Boundary: confine.Boundary, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: kept, Git: kept, Keepable: kept.Check,
+		Say: o.Say, Boundary: confine.Boundary, Memory: sandbox.Memory, Confine: confine.Confine, Inspect: left.inspect, Check: checkers(o.Env).Ask, Keeper: kept, Git: kept, Keepable: kept.Check,
 		Point: o.Point,
 	})
 }

@@ -1,10 +1,13 @@
 package chat
 
 import (
+	"bytes"
 	"context"
+	"io"
 	"net/url"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -12,29 +15,41 @@ import (
 	"github.com/belay-run/belay/internal/screen"
 )
 
+// typing takes keys: they compose a message, or mean something by themselves.
+type typing struct{ *Chat }
+
 // event takes what happened at the terminal.
 func (c *Chat) event(e screen.Event) {
 	switch e := e.(type) {
 	case screen.Key:
 		c.note = ""
 		if c.pick != nil {
-			c.picks(e)
+			picking{c}.picks(e)
 			return
 		}
-		c.key(e)
+		typing{c}.key(e)
 	case screen.Paste:
 		c.note = ""
-		if c.pick == nil && !c.pastesImage(e.Text) {
+		if c.pick == nil && !(typing{c}).pastesImage(e.Text) {
 			c.comp.Paste(e.Text)
 		}
+	case screen.Line:
+		if c.note = ""; c.By == Piped {
+			c.by.waiting = append(c.by.waiting, e.Text)
+			return
+		}
+		byLine{c}.line(e.Text)
+		return
+	case screen.End:
+		c.by.ended, c.leaving = true, c.By != Piped
 	case screen.Focus:
 		c.away = !e.On
 	}
-	c.completions()
+	typing{c}.completions()
 }
 
 // situation is what keys mean now.
-func (c *Chat) situation() situation {
+func (c typing) situation() situation {
 	return situation{
 		working: c.conv.turn != "", composed: !c.comp.Empty() || c.entry != nil, browsing: c.comp.Browsing(), asked: c.ask != nil && c.entry == nil,
 		waits: len(c.conv.waiting()) > 0,
@@ -42,13 +57,13 @@ func (c *Chat) situation() situation {
 }
 
 // key takes a key: it is the open question's, one with a meaning, or the composer's.
-func (c *Chat) key(k screen.Key) {
+func (c typing) key(k screen.Key) {
 	s := c.situation()
 	again := c.keys.press(k.Name, c.Now())
 	switch {
 	case c.comp.Captures(k.Name):
 		c.comp.Key(k)
-	case s.asked && c.ask.takes(c.Now(), s.composed) && c.answers(k):
+	case s.asked && c.ask.takes(c.Now(), s.composed) && asking(c).answers(k):
 	case c.entry != nil && c.enters(k.Name):
 	default:
 		c.act(bind(k.Name, s, again), k)
@@ -56,7 +71,7 @@ func (c *Chat) key(k screen.Key) {
 }
 
 // act does what a key means.
-func (c *Chat) act(a action, k screen.Key) {
+func (c typing) act(a action, k screen.Key) {
 	switch a {
 	case toComposer:
 		c.comp.Key(k)
@@ -76,8 +91,11 @@ func (c *Chat) act(a action, k screen.Key) {
 		c.note = "interrupting"
 		c.do("interrupt_turn", map[string]any{"sessionId": c.conv.session, "reason": "interrupted at the terminal"}, nil)
 	case rewind:
-		c.pickTurn()
+		picking(c).pickTurn()
 	case clear:
+		if text := strings.TrimSpace(c.comp.Text()); text != "" {
+			c.said(text)
+		}
 		c.comp.Clear()
 	case warn:
 		c.note = "again to leave"
@@ -98,7 +116,7 @@ func (c *Chat) act(a action, k screen.Key) {
 	case redraw:
 		c.Terminal.Redraw()
 	case help:
-		c.help()
+		slash(c).help()
 	}
 }
 
@@ -121,6 +139,7 @@ func (c *Chat) enters(key string) bool {
 func (c *Chat) enter(label, text string, done func(string) bool) {
 	c.entry = &entry{label: label, kept: c.comp.Draft(), done: done}
 	c.comp.Set(text)
+	byLine{c}.entersByLine(text)
 }
 
 func (c *Chat) endEntry() {
@@ -130,14 +149,14 @@ func (c *Chat) endEntry() {
 
 // submit sends what is composed, or does what it says if it is a command. While a turn
 // runs a message steers it, unless mode says something else.
-func (c *Chat) submit(mode belay.QueueMode) {
+func (c typing) submit(mode belay.QueueMode) {
 	text := strings.TrimSpace(c.comp.Text())
 	if text == "" {
 		return
 	}
 	c.comp.Clear()
 	switch {
-	case c.slash(text):
+	case slash(c).performs(text):
 		return
 	case strings.HasPrefix(text, "!") && len(text) > 1:
 		c.run(strings.TrimSpace(text[1:]))
@@ -149,11 +168,10 @@ func (c *Chat) submit(mode belay.QueueMode) {
 }
 
 // run has a command line run in the session, without the model, which reads of it with
-// the next message.
-func (c *Chat) run(line string) {
-	if c.begun() {
-		c.do("call_tool", map[string]any{"sessionId": c.conv.session, "tool": "exec", "args": map[string]any{"command": line}}, nil)
-	}
+// the next message. The first one makes the session, as a message does.
+func (c typing) run(line string) {
+	c.outbox = append(c.outbox, message{session: c.conv.session, text: "!" + line, command: line})
+	c.sendNext()
 }
 
 // do performs a command; what went wrong is printed.
@@ -169,7 +187,7 @@ func (c *Chat) do(command string, in any, then func()) {
 }
 
 // takeBack takes the last message that waits out of the queue, into the composer.
-func (c *Chat) takeBack() {
+func (c typing) takeBack() {
 	waiting := c.conv.waiting()
 	last := waiting[len(waiting)-1]
 	c.do("remove_queued_turn", map[string]any{"sessionId": c.conv.session, "queuedTurnId": last.Turn, "reason": "taken back"}, func() {
@@ -182,7 +200,7 @@ func (c *Chat) takeBack() {
 // modes are those that Shift+Tab goes through.
 var modes = []belay.Mode{belay.ModeDefault, belay.ModeAcceptEdits, belay.ModePlan}
 
-func (c *Chat) nextMode() {
+func (c typing) nextMode() {
 	next := modes[(slices.Index(modes, c.conv.settings.Mode)+1)%len(modes)]
 	c.set(map[string]any{"mode": next})
 }
@@ -232,16 +250,74 @@ func (c *Chat) output(n int) {
 		c.note = "there is no such output"
 		return
 	}
-	call := c.conv.outputs[n-1]
-	text := []byte(strings.Join(call.Tail, "\n") + "\n")
-	if call.Whole != nil {
-		whole, err := c.content(*call.Whole)
-		if c.failed(err); err != nil {
-			return
+	call, session := c.conv.outputs[n-1], c.conv.session
+	write := func(w io.Writer) error {
+		if call.Whole != nil {
+			return Content(c.jobs.ctx, c.Runtime, session, call.Whole.Digest, w)
 		}
-		text = whole
+		_, err := io.WriteString(w, strings.Join(call.Tail, "\n")+"\n")
+		return err
 	}
-	c.failed(c.Terminal.Release(func() error { return c.Desk.Page(c.jobs.ctx, []byte(block.Text(string(text)))) }))
+	if c.By != Drawn {
+		c.failed(cleaned(func(text string) error {
+			c.print(strings.Split(strings.TrimSuffix(text, "\n"), "\n")...)
+			return nil
+		}, write))
+		return
+	}
+	c.failed(c.Terminal.Release(func() error { return c.pages(write) }))
+}
+
+// pages shows in the person's pager what is written, as it is written.
+func (c *Chat) pages(write func(io.Writer) error) error {
+	r, w := io.Pipe()
+	defer r.Close() // the pager may end before the text does
+	c.jobs.keep(func() {
+		w.CloseWithError(cleaned(func(text string) error {
+			_, err := io.WriteString(w, text)
+			return err
+		}, write))
+	})
+	return c.Desk.Page(c.jobs.ctx, r)
+}
+
+// cleaned gives what is written on, as whole lines, without what it would do to a
+// terminal.
+func cleaned(give func(text string) error, write func(io.Writer) error) error {
+	l := &lineWriter{give: give}
+	if err := write(l); err != nil {
+		return err
+	}
+	if len(l.rest) == 0 {
+		return nil
+	}
+	return give(block.Text(string(l.rest)))
+}
+
+// lineWriter gives whole lines on; of one that is longer than that, pieces.
+type lineWriter struct {
+	give func(text string) error
+	rest []byte
+}
+
+// longLine is how long a line may be that is given on as a whole.
+const longLine = 64 << 10
+
+func (l *lineWriter) Write(p []byte) (int, error) {
+	l.rest = append(l.rest, p...)
+	n := bytes.LastIndexByte(l.rest, '\n') + 1
+	if n == 0 && len(l.rest) > longLine {
+		n = len(l.rest)
+		for i := 1; i < utf8.UTFMax && !utf8.Valid(l.rest[:n]); i++ { // a character stays whole
+			n--
+		}
+	}
+	if n == 0 {
+		return len(p), nil
+	}
+	text := block.Text(string(l.rest[:n]))
+	l.rest = append(l.rest[:0], l.rest[n:]...)
+	return len(p), l.give(text)
 }
 
 // failed prints an error with what to do about it; nil is none.
@@ -260,10 +336,10 @@ func (c *Chat) fail(err error) {
 }
 
 // remember reads the messages of people in this workspace, for Up and Ctrl+R.
-func (c *Chat) remember() {
+func (c typing) remember() {
 	dir := c.Workspace
 	c.jobs.start(func(ctx context.Context) func() {
-		all := said(ctx, c.Runtime, dir)
+		all := messages(ctx, c.Runtime, dir)
 		return func() {
 			c.files.said = append(all, c.files.said...)
 			c.comp.SetHistory(c.files.said)
@@ -271,11 +347,17 @@ func (c *Chat) remember() {
 	})
 }
 
+// said keeps a message for Up and Ctrl+R.
+func (c *Chat) said(text string) {
+	c.files.said = append(c.files.said, text)
+	c.comp.SetHistory(c.files.said)
+}
+
 // maxRemembered is of how many sessions the messages are read.
 const maxRemembered = 20
 
-// said are the messages of the newest sessions of a workspace, the newest last.
-func said(ctx context.Context, r Runtime, dir string) (all []string) {
+// messages are those of people in the newest sessions of a workspace, the newest last.
+func messages(ctx context.Context, r Runtime, dir string) (all []string) {
 	var list struct {
 		Sessions []struct {
 			ID belay.SessionID `json:"id"`

@@ -72,7 +72,7 @@ func (p *person) over() []map[string]any {
 
 // asks puts a question on the screen.
 func (p *person) asks() {
-	p.found(block.Preview{ID: "act_1", Version: "v7", Kind: "permission"}, nil, 1)
+	asking{p.Chat}.found(block.Preview{ID: "act_1", Version: "v7", Kind: "permission"}, waits{}, 1)
 }
 
 func key(r rune) screen.Key {

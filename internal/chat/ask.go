@@ -12,15 +12,19 @@ import (
 	"github.com/belay-run/belay/internal/screen"
 )
 
+// asking puts questions to the person and gives their answers.
+type asking struct{ *Chat }
+
 // waits is a question that waits, as listActions tells it.
 type waits struct {
 	ID      belay.ActionID     `json:"actionId"`
 	Version string             `json:"version"`
 	Budget  *event.BudgetAsked `json:"budget"`
+	Alike   []belay.ActionID   `json:"alike"`
 }
 
 // find puts the oldest question that waits on the screen, if any does.
-func (c *Chat) find() {
+func (c asking) find() {
 	id := c.conv.session
 	c.jobs.start(func(ctx context.Context) func() {
 		var all struct {
@@ -40,31 +44,32 @@ func (c *Chat) find() {
 			case len(all.Actions) == 0:
 				c.ask = nil
 			default:
-				c.found(p, all.Actions[0].Budget, len(all.Actions))
+				c.found(p, all.Actions[0], len(all.Actions))
 			}
 		}
 	})
 }
 
 // found puts a question on the screen, whole, unless it is there as it is.
-func (c *Chat) found(p block.Preview, budget *event.BudgetAsked, of int) {
+func (c asking) found(p block.Preview, as waits, of int) {
 	if c.ask != nil && c.ask.ID == p.ID && c.ask.Version == p.Version {
-		c.ask.of = of
+		c.ask.of, c.ask.alike = of, len(as.Alike)
 		return
 	}
-	c.ask = &question{Preview: p, budget: budget, of: of, drawn: c.Now()}
+	c.ask = &question{Preview: p, budget: as.Budget, of: of, alike: len(as.Alike), drawn: c.Now()}
 	c.finished()
 	c.conv.fold.Show(p)
 	l, _ := c.drawn()
 	_, height := c.Terminal.Size()
 	lines := p.Lines(l.Options)
-	if c.ask.printed = p.Kind == "permission" || len(lines) >= height/4; c.ask.printed { // else it is printed with the answer
+	if c.ask.printed = p.Kind == "permission" || len(lines) >= height/4 || c.By != Drawn; c.ask.printed { // else it is printed with the answer
 		c.print(lines...)
 	}
+	byLine(c).asksByLine()
 }
 
 // answers takes a key for the question on the screen; false: it isn't one of its keys.
-func (c *Chat) answers(k screen.Key) bool {
+func (c asking) answers(k screen.Key) bool {
 	q := c.ask
 	q.direct = false
 	chosen, ok := q.choose(k.Name)
@@ -77,6 +82,14 @@ func (c *Chat) answers(k screen.Key) bool {
 		respond(map[string]any{"decision": "allow"})
 	case "s":
 		respond(map[string]any{"decision": "allow", "scope": "session"})
+	case "l":
+		if q.Kind == "permission" {
+			respond(map[string]any{"decision": "allow", "alike": true})
+			break
+		}
+		c.enter("answer to all of them", "", func(text string) bool {
+			return strings.TrimSpace(text) != "" && respond(map[string]any{"decision": "answer", "message": text, "alike": true})
+		})
 	case "a":
 		if q.Shows != block.PreviewCommand {
 			respond(map[string]any{"decision": "allow", "scope": "prefix", "prefix": q.Prefix})
@@ -112,12 +125,15 @@ func (c *Chat) answers(k screen.Key) bool {
 }
 
 // respond answers a question as it was seen. What comes of it are facts.
-func (c *Chat) respond(q *question, in map[string]any) {
+func (c asking) respond(q *question, in map[string]any) {
 	in["actionId"], in["version"] = q.ID, q.Version
 	c.jobs.start(func(ctx context.Context) func() {
 		err := c.Runtime.Do(ctx, "respond_action", in, nil)
 		return func() {
 			if err == nil {
+				if c.By != Drawn { // the next line isn't for it
+					c.ask = nil
+				}
 				return
 			}
 			switch belay.CodeOf(err) {
@@ -136,7 +152,7 @@ func (c *Chat) respond(q *question, in map[string]any) {
 }
 
 // change lets the person edit the call's arguments, and allows it with them.
-func (c *Chat) change(q *question) {
+func (c asking) change(q *question) {
 	var args json.RawMessage
 	err := c.Terminal.Release(func() (err error) {
 		args, err = c.Desk.Edit(c.jobs.ctx, q.Args)
@@ -159,7 +175,7 @@ func (c *Chat) change(q *question) {
 }
 
 // explain says why a question is asked, and what its answers mean.
-func (c *Chat) explain(q *question) {
+func (c asking) explain(q *question) {
 	why := "it can change things, and no rule allows it"
 	if q.Rule != "" {
 		why = "rule " + q.Rule + " asks for it"

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"io"
 	"maps"
 	"time"
 
@@ -17,7 +18,8 @@ import (
 // Options are what a conversation begins with.
 type Options struct {
 	Runtime   Runtime
-	Terminal  *screen.Terminal
+	Terminal  Terminal
+	By        ByLine // how it is held; Drawn on a terminal that can be drawn on
 	Desk      Desk
 	Bell      bool                     // it rings when it waits or ends and its window has no focus
 	Notifies  bool                     // it shows a notification then
@@ -40,8 +42,8 @@ type Desk interface {
 	EditText(ctx context.Context, name string, text []byte) ([]byte, error)
 	// Edit opens a call's arguments in the person's editor.
 	Edit(ctx context.Context, args []byte) (json.RawMessage, error)
-	// Page shows a text in the person's pager.
-	Page(ctx context.Context, text []byte) error
+	// Page shows a text in the person's pager, which may end before the text does.
+	Page(ctx context.Context, text io.Reader) error
 	// Belay runs another command of this program on the terminal.
 	Belay(ctx context.Context, args ...string) error
 	// BelayText returns what another command of this program prints.
@@ -55,6 +57,8 @@ type Desk interface {
 	Image(path string) (*File, error)
 	// ClipboardImage is the image that the clipboard has.
 	ClipboardImage(ctx context.Context) (*File, error)
+	// Save fills a new file; one that is there stays.
+	Save(name string, write func(io.Writer) error) error
 	// Branch is what is checked out in a folder, with * if files were changed.
 	Branch(ctx context.Context, dir string) string
 }
@@ -87,7 +91,8 @@ type Chat struct {
 	began   time.Time      // the conversation
 	note    string         // drawn until the next key
 	branch  string
-	away    bool // the terminal's window has no focus
+	by      lines // of what is held line by line
+	away    bool  // the terminal's window has no focus
 	leaving bool
 }
 
@@ -105,9 +110,16 @@ type entry struct {
 	done  func(text string) bool // takes what was entered; false: it is to be changed
 }
 
-// Run holds a conversation until the person leaves, and returns its session; empty, if
-// none was begun. What runs then is parked when the caller closes the runtime.
-func Run(ctx context.Context, o Options) (belay.SessionID, error) {
+// Left is what a conversation is left with.
+type Left struct {
+	Session belay.SessionID // empty: none was begun
+	Outcome belay.Outcome   // of its last turn; empty: none has ended
+	Waits   bool            // a question waits
+}
+
+// Run holds a conversation until the person leaves. What runs then is parked when the
+// caller closes the runtime.
+func Run(ctx context.Context, o Options) (Left, error) {
 	c := &Chat{Options: o, began: o.Now(), jobs: newJobs(ctx, o.Terminal.Guard), items: make(chan arrival, 256)}
 	defer c.jobs.close()
 	c.print(o.Notes...)
@@ -116,15 +128,16 @@ func Run(ctx context.Context, o Options) (belay.SessionID, error) {
 	case o.Session != "":
 		c.resume(o.Session)
 	case o.Pick:
-		c.pickSession()
+		picking{c}.pickSession()
 	}
 	if o.First != "" {
 		c.send(o.First, "")
 	}
-	c.remember()
+	typing{c}.remember()
 	c.look()
 	err := c.loop()
-	return c.conv.session, err
+	c.finished()
+	return Left{c.conv.session, c.conv.outcome, c.ask != nil}, err
 }
 
 // fresh puts an empty conversation on the screen: the next message begins a session.
@@ -134,8 +147,8 @@ func (c *Chat) fresh() {
 		c.unlink = nil
 	}
 	c.changes = maps.Clone(c.Settings)
+	c.by.sent, c.by.until = "", ""
 	c.conv = conversation{settings: c.Begin, workspace: c.Workspace, began: c.Now()}
-	c.conv.fold.Load = c.content
 	c.ask = nil
 }
 
@@ -148,6 +161,11 @@ func (c *Chat) loop() error {
 	defer tick.Stop()
 	for !c.leaving {
 		c.show()
+		if c.By == Piped {
+			if (byLine{c}).takeLines(); c.leaving {
+				break
+			}
+		}
 		var moves <-chan time.Time
 		if c.conv.turn != "" {
 			moves = tick.C
@@ -172,9 +190,13 @@ func (c *Chat) loop() error {
 	return nil
 }
 
+// takenAtOnce is how much of what a session brings is taken before it is shown. What is
+// finished is held until then: each of them may bring a hundred lines.
+const takenAtOnce = 16
+
 // take takes what a session brings, and what else has come by now.
 func (c *Chat) take(a arrival) error {
-	for {
+	for range takenAtOnce {
 		if err := c.arrived(a); err != nil {
 			return err
 		}
@@ -184,6 +206,7 @@ func (c *Chat) take(a arrival) error {
 			return nil
 		}
 	}
+	return c.arrived(a)
 }
 
 // follow makes a session the one on the screen, and continues its turn if one was
@@ -191,18 +214,17 @@ func (c *Chat) take(a arrival) error {
 func (c *Chat) follow(id belay.SessionID) {
 	c.fresh()
 	c.changes = nil
-	c.conv.session = id
+	c.conv.session, c.conv.fold.Load = id, c.content(id)
 	ctx, unlink := context.WithCancel(c.jobs.ctx)
 	c.unlink = unlink
-	c.jobs.start(func(context.Context) func() {
-		for item, err := range c.Runtime.Follow(ctx, id, "") {
+	c.jobs.keep(func() {
+		for item, err := range Followed(ctx, c.Runtime, id, "") {
 			select {
 			case c.items <- arrival{item, id, err}:
 			case <-ctx.Done():
-				return nil
+				return
 			}
 		}
-		return nil
 	})
 }
 
@@ -219,12 +241,17 @@ func (c *Chat) arrived(a arrival) error {
 	case a.err != nil:
 		return a.err
 	case a.Fact != nil:
-		c.conv.apply(*a.Fact)
+		if c.conv.apply(a.Cursor, *a.Fact); a.Fact.ID() == c.by.until {
+			c.by.until = ""
+		}
 		c.happened(*a.Fact)
 	case a.Flow != nil:
 		c.conv.fold.Flow(*a.Flow)
 	case a.Broken != nil:
 		c.broke(a.Broken)
+	case a.Resync != nil:
+		c.print("the store was put back to an earlier state; this is the session as it is there")
+		c.resume(a.session)
 	case a.Gone:
 		c.print("the session was deleted")
 		c.fresh()
@@ -236,10 +263,10 @@ func (c *Chat) arrived(a arrival) error {
 func (c *Chat) happened(ev event.Envelope) {
 	switch ev.Data.(type) {
 	case event.ActionRequired:
-		c.find()
+		asking{c}.find()
 		c.tell(ev.Time, "waits for you")
 	case event.ActionResolved:
-		c.find()
+		asking{c}.find()
 	case event.TurnCompleted, event.TurnFailed:
 		c.tell(ev.Time, "has ended")
 		c.note = ""
@@ -267,16 +294,18 @@ func (c *Chat) broke(err error) {
 // maxContent is how much of a content is read to be shown.
 const maxContent = 8 << 20
 
-// content reads a content that a fact names.
-func (c *Chat) content(ref belay.Ref) ([]byte, error) {
-	if ref.Size > maxContent {
-		return nil, belay.Errorf(belay.CodeTooLarge, "it has %d bytes", ref.Size)
+// content reads contents that facts of a session name.
+func (c *Chat) content(session belay.SessionID) func(belay.Ref) ([]byte, error) {
+	return func(ref belay.Ref) ([]byte, error) {
+		if ref.Size > maxContent {
+			return nil, belay.Errorf(belay.CodeTooLarge, "it has %d bytes", ref.Size)
+		}
+		ctx, cancel := context.WithTimeout(c.jobs.ctx, 5*time.Second)
+		defer cancel()
+		var b bytes.Buffer
+		err := Content(ctx, c.Runtime, session, ref.Digest, &b)
+		return b.Bytes(), err
 	}
-	ctx, cancel := context.WithTimeout(c.jobs.ctx, 5*time.Second)
-	defer cancel()
-	var b bytes.Buffer
-	err := c.Runtime.Read(ctx, "getContent", Query{ID: string(ref.Digest)}, &b)
-	return b.Bytes(), err
 }
 
 // look finds out what the status line says of the folder and the context.

@@ -19,16 +19,26 @@ type conversation struct {
 	workspace string
 	title     string
 	settings  belay.Settings
-	turn      belay.TurnID // the one that runs; empty: none does
+	turn      belay.TurnID  // the one that runs; empty: none does
+	outcome   belay.Outcome // of the last one that ended
 	began     time.Time
 	turns     []pastTurn // that began, without those that were taken back
 	texts     []pastTurn // of turns that haven't begun
 	cost      event.CostSum
-	outputs   []block.Call // calls whose programs printed something, by their numbers
-	answer    []byte       // of the last turn, as Markdown
-	full      int          // percent of the model's context that is used; 0: not known
-	stale     time.Time    // since when the server can't be reached; zero: it can be
-	files     []block.File // as calls changed them, in order
+	spent     event.TurnStats // of turns that ended
+	ended     int             // how many
+	outputs   []block.Call    // calls whose programs printed something, by their numbers
+	answered  place           // of the last turn's answers; zero: there is none yet
+	full      int             // percent of the model's context that is used; 0: not known
+	stale     time.Time       // since when the server can't be reached; zero: it can be
+	files     []block.File    // as calls changed them, in order
+}
+
+// place is where the facts of a turn are: behind a cursor, up to a fact.
+type place struct {
+	turn belay.TurnID
+	from string
+	upTo belay.EventID
 }
 
 // pastTurn is a turn that a person can go back to.
@@ -39,8 +49,8 @@ type pastTurn struct {
 	own  bool // a call that a person wrote, without a model
 }
 
-// apply takes a fact.
-func (c *conversation) apply(ev event.Envelope) {
+// apply takes a fact, behind which a cursor is.
+func (c *conversation) apply(cursor string, ev event.Envelope) {
 	c.fold.Apply(ev)
 	c.cost = c.cost.Add(ev.Cost())
 	switch p := ev.Data.(type) {
@@ -54,28 +64,42 @@ func (c *conversation) apply(ev event.Envelope) {
 			c.settings = *p.Settings
 		}
 	case event.ThreadStarted:
-		c.thread = ev.IDs.Thread
+		if p.Depth == 0 { // agents have threads of their own
+			c.thread = ev.IDs.Thread
+		}
 	}
 	if ev.IDs.Thread != c.thread {
 		return
 	}
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
-		c.texts = append(c.texts, pastTurn{ev.IDs.Turn, p.Text.Text, p.Queue, p.Kind == belay.TurnSystem})
+		c.texts = append(c.texts, pastTurn{ev.IDs.Turn, block.Written(p, p.Text.Text), p.Queue, p.Kind == belay.TurnSystem})
 	case event.TurnStarted:
-		c.turn, c.began, c.answer = ev.IDs.Turn, ev.Time, nil
+		c.turn, c.began, c.answered = ev.IDs.Turn, ev.Time, place{ev.IDs.Turn, cursor, ""}
 		if i := slices.IndexFunc(c.texts, func(t pastTurn) bool { return t.id == ev.IDs.Turn }); i >= 0 {
 			c.turns, c.texts = append(c.turns, c.texts[i]), slices.Delete(c.texts, i, i+1)
 		}
-	case event.TurnCompleted, event.TurnFailed:
-		if c.turn == ev.IDs.Turn {
-			c.turn = ""
-		}
+	case event.TurnCompleted:
+		c.endOf(ev.IDs.Turn, belay.Completed, p.Stats)
+	case event.TurnFailed:
+		c.endOf(ev.IDs.Turn, p.Outcome, p.Stats)
+	case event.ModelDelta, event.ModelCompleted:
+		c.answered.upTo = ev.ID()
 	case event.HistoryRollbackCompleted:
 		if p.Scope == event.ScopeThread {
 			c.turns = slices.DeleteFunc(c.turns, func(t pastTurn) bool { return slices.Contains(p.Turns, t.id) })
 		}
 	}
+}
+
+// endOf takes the end of a turn.
+func (c *conversation) endOf(turn belay.TurnID, outcome belay.Outcome, used event.TurnStats) {
+	if c.turn == turn {
+		c.turn, c.outcome = "", outcome
+	}
+	s := &c.spent
+	s.Steps, s.Calls, s.Denied, s.ActiveMS, s.Usage = s.Steps+used.Steps, s.Calls+used.Calls, s.Denied+used.Denied, s.ActiveMS+used.ActiveMS, s.Usage.Add(used.Usage)
+	c.ended++
 }
 
 // finished returns the blocks that came to their end since the last call.
@@ -84,14 +108,11 @@ func (c *conversation) finished() []block.Block {
 		return b.Kind == block.KindEnd && !slices.ContainsFunc(c.turns, func(t pastTurn) bool { return t.id == b.Turn })
 	}) // a turn that never began has no end to tell of
 	for _, b := range all {
-		switch {
-		case b.Kind == block.KindCall:
+		if b.Kind == block.KindCall {
 			c.files = append(c.files, b.Call.Files...)
 			if b.Call.Output > 0 {
 				c.outputs = append(c.outputs, *b.Call)
 			}
-		case b.Kind == block.KindAnswer:
-			c.answer = append(c.answer, b.Text...)
 		}
 	}
 	return all
@@ -105,6 +126,12 @@ func (c *conversation) waiting() (all []block.Block) {
 		}
 	}
 	return all
+}
+
+// has reports whether a turn was submitted.
+func (c *conversation) has(id belay.TurnID) bool {
+	is := func(t pastTurn) bool { return t.id == id }
+	return slices.ContainsFunc(c.turns, is) || slices.ContainsFunc(c.texts, is)
 }
 
 // isOwn reports whether a turn is a call that a person wrote.

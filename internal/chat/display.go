@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"regexp"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -71,7 +72,7 @@ func (l look) apart(left, right string, width int) string {
 func (c *Chat) drawn() (look, int) {
 	width, _ := c.Terminal.Size()
 	o := c.Look
-	o.Width, o.Now = width-1, c.Now()
+	o.Width, o.Now = max(0, width-1), c.Now()
 	return look{o}, width
 }
 
@@ -82,6 +83,9 @@ func (c *Chat) print(lines ...string) { c.Terminal.Print(lines...) }
 func (c *Chat) finished() {
 	l, _ := c.drawn()
 	for _, b := range c.conv.finished() {
+		if (byLine{c}).wasTyped(b) {
+			continue
+		}
 		if lines := c.render(b, l); len(lines) > 0 {
 			if b.Kind == block.KindInput {
 				c.print("")
@@ -90,6 +94,9 @@ func (c *Chat) finished() {
 		}
 	}
 }
+
+// exited is how the output of a command ends.
+var exited = regexp.MustCompile(`^exit \d+$`)
 
 // maxPrinted is how many lines of a person's own command are shown.
 const maxPrinted = 60
@@ -112,6 +119,9 @@ func (c *Chat) render(b block.Block, l look) []string {
 		b.Call = &call
 	case block.KindAnswer:
 		lines := strings.Split(strings.TrimRight(block.Text(b.Text), "\n"), "\n")
+		if n := len(lines) - 1; n > 0 && exited.MatchString(lines[n]) {
+			lines = lines[:n] // the command's line says it
+		}
 		if n := len(lines) - maxPrinted; n > 0 {
 			lines = append(lines[:maxPrinted], l.dim(block.Plural(n, "line")+" more: Ctrl+O"))
 		}
@@ -122,6 +132,10 @@ func (c *Chat) render(b block.Block, l look) []string {
 
 // show prints what is finished and draws the rest.
 func (c *Chat) show() {
+	if c.By != Drawn {
+		byLine{c}.showLines()
+		return
+	}
 	c.finished()
 	l, width := c.drawn()
 	var r screen.Region
@@ -192,8 +206,7 @@ func (c *Chat) activity(l look, width int) string {
 
 // status is the line at the bottom: model, mode, context, cost, branch.
 func (c *Chat) status(l look, width int) string {
-	s := c.conv.settings
-	parts := []string{block.Line(cmp.Or(s.Model, path.Base(s.Provider))), modeName(s.Mode)}
+	parts := c.settled()
 	if c.conv.full > 0 {
 		parts = append(parts, fmt.Sprintf("ctx %d %%", c.conv.full))
 	}
@@ -203,10 +216,17 @@ func (c *Chat) status(l look, width int) string {
 	if c.branch != "" {
 		parts = append(parts, block.Line(c.branch))
 	}
+	return l.apart(strings.Join(parts, l.pick(" · ", " | ")), "? help", width)
+}
+
+// settled is what the status says of the settings, and since when the server is away.
+func (c *Chat) settled() []string {
+	s := c.conv.settings
+	parts := []string{block.Line(cmp.Or(s.Model, path.Base(s.Provider))), modeName(s.Mode)}
 	if !c.conv.stale.IsZero() {
 		parts = append(parts, "stale since "+c.conv.stale.Format("15:04:05"))
 	}
-	return l.apart(strings.Join(parts, l.pick(" · ", " | ")), "? help", width)
+	return parts
 }
 
 // modeName is a mode as people say it.

@@ -19,7 +19,7 @@ type files struct {
 const maxOffered = 50
 
 // completions offers what completes the word that is being typed.
-func (c *Chat) completions() {
+func (c typing) completions() {
 	w, ok := c.comp.Completing()
 	if !ok || c.entry != nil {
 		return

@@ -46,7 +46,7 @@ var imageEndings = []string{".png", ".jpg", ".jpeg", ".gif", ".webp"}
 
 // pastesImage takes a pasted path of an image, which is what terminals make of a file
 // that is dropped on them. false: the text is something else.
-func (c *Chat) pastesImage(text string) bool {
+func (c typing) pastesImage(text string) bool {
 	path := strings.TrimSpace(text)
 	bare := strings.ToLower(strings.Trim(path, `'"`))
 	if c.entry != nil || strings.Contains(path, "\n") || !slices.ContainsFunc(imageEndings, func(end string) bool { return strings.HasSuffix(bare, end) }) {
@@ -64,7 +64,7 @@ func (c *Chat) pastesImage(text string) bool {
 }
 
 // clipboardImage sends the clipboard's image along with the message.
-func (c *Chat) clipboardImage() {
+func (c typing) clipboardImage() {
 	c.jobs.start(func(ctx context.Context) func() {
 		f, err := c.Desk.ClipboardImage(ctx)
 		return func() {

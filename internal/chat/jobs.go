@@ -12,6 +12,7 @@ type jobs struct {
 	stop  context.CancelFunc
 	guard func() // deferred by each
 	wg    sync.WaitGroup
+	open  int         // of those that start began, as the conversation knows
 	done  chan func() // what the conversation does with a job's result
 }
 
@@ -24,14 +25,25 @@ func newJobs(ctx context.Context, guard func()) *jobs {
 // start does something beside the conversation. What it returns is done by the
 // conversation; nil is nothing.
 func (j *jobs) start(f func(ctx context.Context) (then func())) {
+	j.open++
+	j.keep(func() {
+		then := f(j.ctx)
+		select {
+		case j.done <- func() {
+			if j.open--; then != nil {
+				then()
+			}
+		}:
+		case <-j.ctx.Done():
+		}
+	})
+}
+
+// keep does something beside the conversation for as long as it takes.
+func (j *jobs) keep(f func()) {
 	j.wg.Go(func() {
 		defer j.guard()
-		if then := f(j.ctx); then != nil {
-			select {
-			case j.done <- then:
-			case <-j.ctx.Done():
-			}
-		}
+		f()
 	})
 }
 

@@ -26,6 +26,9 @@ type picker struct {
 	typed  func(filter string) // finds other rows for what was typed; nil: those that there are are filtered
 }
 
+// picking lets the person choose from lists.
+type picking struct{ *Chat }
+
 // row is something to choose.
 type row struct {
 	text   string
@@ -100,8 +103,14 @@ func (p *picker) lines(l look) (lines []string, col int) {
 	return append(lines, l.dim("  "+many+" · Enter chooses · Esc goes back · type to search")), screen.Width(head)
 }
 
+// choose puts a list on the screen.
+func (c *Chat) choose(p *picker) {
+	c.pick = p
+	byLine{c}.lists(p)
+}
+
 // picks takes a key for the list on the screen.
-func (c *Chat) picks(k screen.Key) {
+func (c picking) picks(k screen.Key) {
 	p := c.pick
 	over, chosen := p.take(k)
 	if over && c.pick == p {
@@ -126,6 +135,8 @@ type listed struct {
 		} `json:"turn"`
 	} `json:"threads"`
 	Worktree *belay.Worktree `json:"worktree"`
+	Branch   string          `json:"branch"`
+	Driven   bool            `json:"driven"`
 }
 
 // state is a session in a word.
@@ -137,13 +148,19 @@ func (s *listed) state() string {
 		return "new"
 	}
 	t := s.Threads[len(s.Threads)-1].Turn
+	if t.Status == "running" && !s.Driven {
+		return "parked"
+	}
 	return cmp.Or(string(t.Outcome), t.Status)
 }
 
 func (s *listed) line(now time.Time) string {
 	text := fmt.Sprintf("%s  %7s  %s  %s", Tail(s.ID), age(now.Sub(s.Updated)), s.state(), cmp.Or(s.Title, "(no title)"))
 	if s.Worktree != nil {
-		text += "  " + s.Worktree.Branch
+		s.Branch = s.Worktree.Branch
+	}
+	if s.Branch != "" {
+		text += "  (" + s.Branch + ")"
 	}
 	return text
 }
@@ -165,7 +182,7 @@ func Tail(id belay.SessionID) string { return string(id)[max(0, len(id)-tail):] 
 
 // pickSession lets the person choose a session of this workspace; what they type
 // searches the words of all of them.
-func (c *Chat) pickSession() {
+func (c picking) pickSession() {
 	p := &picker{title: "resume"}
 	p.typed = func(filter string) {
 		c.jobs.start(func(ctx context.Context) func() {
@@ -179,6 +196,7 @@ func (c *Chat) pickSession() {
 				for _, s := range all {
 					p.rows = append(p.rows, row{s.line(c.Now()), func() { c.resume(s.ID) }})
 				}
+				byLine(c).lists(p)
 			}
 		})
 	}
@@ -188,12 +206,12 @@ func (c *Chat) pickSession() {
 
 // list are sessions of this workspace, the newest first: those whose name or words have
 // a text.
-func (c *Chat) list(ctx context.Context, text string) (all []listed, more bool, err error) {
+func (c picking) list(ctx context.Context, text string) (all []listed, more bool, err error) {
 	var out struct {
 		Sessions []listed `json:"sessions"`
 		More     bool     `json:"more"`
 	}
-	q := url.Values{"workspace": {c.Workspace}, "archived": {"false"}, "text": {text}}
+	q := url.Values{"workspace": {c.Workspace}, "archived": {"false"}, "q": {text}}
 	err = c.Runtime.Read(ctx, "read_sessions", Query{Values: q}, &out)
 	return out.Sessions, out.More, err
 }
@@ -205,7 +223,7 @@ func Named(ctx context.Context, r Runtime, workspace, text string) (belay.Sessio
 	var out struct {
 		Sessions []listed `json:"sessions"`
 	}
-	q := url.Values{"workspace": {workspace}, "archived": {"false"}, "text": {text}}
+	q := url.Values{"workspace": {workspace}, "archived": {"false"}, "q": {text}}
 	if err := r.Read(ctx, "read_sessions", Query{Values: q}, &out); err != nil {
 		return "", err
 	}
@@ -220,6 +238,9 @@ func Named(ctx context.Context, r Runtime, workspace, text string) (belay.Sessio
 	}
 	switch len(found) {
 	case 0:
+		if text == "" {
+			return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session yet").At(workspace).WithHint("belay begins one")
+		}
 		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session %q", text).At(workspace).WithHint("belay sessions list --all")
 	case 1:
 		return found[0], nil
@@ -227,39 +248,60 @@ func Named(ctx context.Context, r Runtime, workspace, text string) (belay.Sessio
 	return "", belay.Errorf(belay.CodeUsage, "%d sessions are named so, among them %s and %s", len(found), Tail(found[0]), Tail(found[1])).At(text).WithHint("belay -r %s", Tail(found[0]))
 }
 
-// resume puts a session on the screen, and continues its turn if one was parked.
+// resume puts a session on the screen, and continues its turn if one was parked. Lines
+// wait until all that was there is shown.
 func (c *Chat) resume(id belay.SessionID) {
+	if c.By == Drawn {
+		c.resumeFrom(id, "")
+		return
+	}
+	c.jobs.start(func(ctx context.Context) func() {
+		var page struct {
+			Events []event.Envelope `json:"events"`
+		}
+		err := c.Runtime.Read(ctx, "read_sessions_id_events", Query{ID: string(id), Values: url.Values{"last": {"1"}}}, &page)
+		return func() {
+			if c.failed(err); len(page.Events) > 0 {
+				c.resumeFrom(id, page.Events[0].ID())
+			}
+		}
+	})
+}
+
+// resumeFrom follows a session whose last fact is known, or none.
+func (c *Chat) resumeFrom(id belay.SessionID, last belay.EventID) {
 	c.follow(id)
+	c.by.until = last
 	c.changes = maps.Clone(c.Changes)
-	c.continues(id)
+	slash{c}.continues(id)
 }
 
 // pickTurn lets the person choose a message to go back before, and what goes back.
-func (c *Chat) pickTurn() {
+func (c picking) pickTurn() {
 	p := &picker{title: "go back before"}
 	for i, t := range slices.Backward(c.conv.turns) {
-		p.rows = append(p.rows, row{fmt.Sprintf("%d  %s", i+1, block.Short(t.text, 100)), func() { c.pickScope(i, t.text) }})
+		p.rows = append(p.rows, row{fmt.Sprintf("turn %d: %s", i+1, block.Short(t.text, 100)), func() { c.pickScope(i, t.text) }})
 	}
 	if len(p.rows) == 0 {
 		c.note = "there is no message to go back before"
 		return
 	}
-	c.pick = p
+	c.choose(p)
 }
 
 // pickScope lets the person choose what goes back to before a turn; i is its place.
-func (c *Chat) pickScope(i int, text string) {
-	again, stays := func() { c.comp.Set(text) }, "0"
+func (c picking) pickScope(i int, text string) {
+	again, stays := func() { byLine(c).again(text) }, "0"
 	if i > 0 {
 		stays = string(c.conv.turns[i-1].id)
 	}
-	c.pick = &picker{title: "take back", rows: []row{
+	c.choose(&picker{title: "take back", rows: []row{
 		{"conversation and files", func() {
 			c.takesBack("rollback_thread", map[string]any{"turn": stays}, again)
 		}},
 		{"files only", func() { c.takesBack("undo_turns", map[string]any{"turns": len(c.conv.turns) - i}, nil) }},
-		{"conversation only, in a new session", func() { c.fork(stays, again) }},
-	}}
+		{"conversation only, in a new session", func() { slash(c).fork(stays, again) }},
+	}})
 }
 
 // plan is what taking back means.
@@ -298,7 +340,7 @@ func (p *plan) lines() (all []string) {
 }
 
 // takesBack shows what a rollback means, and does it if the person still wants it.
-func (c *Chat) takesBack(command string, in map[string]any, then func()) {
+func (c picking) takesBack(command string, in map[string]any, then func()) {
 	in["sessionId"], in["dryRun"] = c.conv.session, true
 	c.jobs.start(func(ctx context.Context) func() {
 		var p plan
@@ -314,7 +356,7 @@ func (c *Chat) takesBack(command string, in map[string]any, then func()) {
 				in["force"] = true
 				rows[0].text = "yes, also what others changed"
 			}
-			c.pick = &picker{title: "take it back", rows: rows}
+			c.choose(&picker{title: "take it back", rows: rows})
 		}
 	})
 }

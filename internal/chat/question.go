@@ -19,6 +19,7 @@ type question struct {
 	printed bool               // else its text is drawn with its choices
 	budget  *event.BudgetAsked // of a question about a budget: what a yes raises it by
 	of      int                // how many wait
+	alike   int                // of other agents that ask the same
 	drawn   time.Time
 	direct  bool // Tab was pressed: the next key is for it, whatever is composed
 }
@@ -40,7 +41,11 @@ func (q *question) choices() []choice {
 		for i, o := range q.Options[:min(len(q.Options), 9)] {
 			all = append(all, choice{strconv.Itoa(i + 1), block.Line(o)})
 		}
-		return append(all, choice{"t", "type an answer"}, choice{"n", "give no answer"})
+		all = append(all, choice{"t", "type an answer"})
+		if q.alike > 0 {
+			all = append(all, choice{"l", fmt.Sprintf("type one for all %d that ask it", q.alike+1)})
+		}
+		return append(all, choice{"n", "give no answer"})
 	case "form":
 		return []choice{{"t", "type the fields, as a JSON object"}, {"n", "decline"}}
 	case "budget":
@@ -51,11 +56,16 @@ func (q *question) choices() []choice {
 		return []choice{{"y", raise}, {"+", "by another amount"}, {"n", "no"}}
 	case "continue":
 		return []choice{{"y", "go on"}, {"n", "no"}}
+	case "acceptance":
+		return []choice{{"y", "yes, it is done"}, no}
 	}
 	if q.Wider {
 		return []choice{{"y", "run it again"}, {"s", "exactly this call, this session"}, no, explain}
 	}
 	all := []choice{{"y", "once"}}
+	if q.alike > 0 {
+		all = append(all, choice{"l", fmt.Sprintf("once for all %d that ask it", q.alike+1)})
+	}
 	switch {
 	case q.Prefix == "":
 	case q.Shows == block.PreviewCommand:
@@ -83,8 +93,12 @@ func (q *question) choose(key string) (choice, bool) {
 // lines are the choices as they are drawn.
 func (q *question) lines(l look, width int) []string {
 	var parts []string
-	for _, c := range q.choices() {
-		parts = append(parts, l.key(c.key)+" "+c.label)
+	for i, c := range q.choices() {
+		key := c.key
+		if l.ScreenReader && q.Kind != "question" {
+			key = fmt.Sprintf("%d or %s", i+1, key)
+		}
+		parts = append(parts, l.key(key)+" "+c.label)
 	}
 	if q.of > 1 {
 		parts = append(parts, l.dim(fmt.Sprintf("1 of %d", q.of)))

@@ -61,6 +61,17 @@ func TestChoicesSayWhatTheyCover(t *testing.T) {
 	}
 }
 
+// TestSeveralQuestionsSayHowMany: and a screen reader's choices have numbers.
+func TestSeveralQuestionsSayHowMany(t *testing.T) {
+	q := &question{Preview: block.Preview{Kind: "continue"}, of: 3}
+	if got := strings.Join(q.lines(look{}, 80), "/"); got != "  y go on | n no | 1 of 3" {
+		t.Errorf("%q", got)
+	}
+	if got := strings.Join(q.lines(look{block.Options{ScreenReader: true}}, 80), "/"); got != "  1 or y: go on/  2 or n: no/  1 of 3" {
+		t.Errorf("%q", got)
+	}
+}
+
 // TestFilesAreFoundByTheirCharacters: the file's own name counts most, and characters
 // count in their order.
 func TestFilesAreFoundByTheirCharacters(t *testing.T) {

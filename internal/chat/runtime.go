@@ -7,8 +7,10 @@ package chat
 import (
 	"context"
 	"encoding/json"
+	"io"
 	"iter"
 	"net/url"
+	"strconv"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/client"
@@ -34,6 +36,30 @@ type Runtime interface {
 	Close() error
 }
 
+// Content writes a content that a fact of a session names.
+func Content(ctx context.Context, r Runtime, session belay.SessionID, d belay.Digest, w io.Writer) error {
+	for offset := int64(0); ; {
+		var part struct {
+			Text string `json:"text"`
+			Data []byte `json:"data"`
+			Next int64  `json:"next"`
+		}
+		q := Query{ID: string(d), Values: url.Values{"session": {string(session)}, "offset": {strconv.FormatInt(offset, 10)}}}
+		if err := r.Read(ctx, "getContent", q, &part); err != nil {
+			return err
+		}
+		if len(part.Data) == 0 {
+			part.Data = []byte(part.Text)
+		}
+		if _, err := w.Write(part.Data); err != nil {
+			return err
+		}
+		if offset = part.Next; offset == 0 {
+			return nil
+		}
+	}
+}
+
 // Query says what a read is about.
 type Query struct {
 	ID     string // of the session, thread, run or action that it is about; empty: none
@@ -45,6 +71,29 @@ type Query struct {
 // an error behind an item that is Gone, or when the reader breaks off.
 type Stream = iter.Seq2[Item, error]
 
+// Followed is Runtime.Follow without holes: who fell behind reads what was missed from
+// the facts. An item that says Resync is left only where the store was put back to an
+// earlier state.
+func Followed(ctx context.Context, r Runtime, id belay.SessionID, cursor string) Stream {
+	return func(yield func(Item, error) bool) {
+		for behind := true; behind; {
+			behind = false
+			first := true
+			for item, err := range r.Follow(ctx, id, cursor) {
+				if behind = item.Resync != nil && !first; behind {
+					break
+				}
+				if item.Cursor != "" {
+					first, cursor = false, item.Cursor
+				}
+				if !yield(item, err) || err != nil {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Item is one thing that happens. One of its fields besides Cursor is set.
 type Item struct {
 	Cursor string // a stream that begins here continues behind this item
@@ -52,6 +101,7 @@ type Item struct {
 	Flow   *event.Delta   // a piece of an answer, of reasoning, or of what a call printed
 	Resync *client.Resync // the reader was too slow, or the store was put back: facts before Cursor are in the snapshot
 	Gone   bool           // the session was deleted
+	Whole  bool           // the server is reached again
 	Broken error          // the server can't be reached, or the session can't be driven: it is tried again
 }
 

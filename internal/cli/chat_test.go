@@ -76,6 +76,21 @@ func (p *pane) see(pattern string) string {
 	}
 }
 
+// seeNot waits until the screen doesn't show something any more.
+func (p *pane) seeNot(pattern string) {
+	p.t.Helper()
+	re := regexp.MustCompile("(?m)" + pattern)
+	for late := time.Now().Add(time.Minute); ; time.Sleep(20 * time.Millisecond) {
+		shown := p.tmux("capture-pane", "-p")
+		if !re.MatchString(shown) {
+			return
+		}
+		if time.Now().After(late) {
+			p.t.Fatalf("the screen shows %s:\n%s", pattern, shown)
+		}
+	}
+}
+
 // ended waits until the program has ended, and with it what it does in the store.
 func (p *pane) ended() {
 	p.t.Helper()
@@ -170,6 +185,45 @@ func TestTheQueueOfAConversation(t *testing.T) {
 	p.see(`^cancelled in `)
 	p.see(`The second answer.`)
 	p.see(`^› do more$`) // what is composed stays
+}
+
+// TestAConversationWithAgents: the threads of agents aren't the conversation. Behind one that
+// worked a turn is shown, steered, stopped and gone back to as before it; a person's own
+// command waits in the row as it was written.
+func TestAConversationWithAgents(t *testing.T) {
+	dir := t.TempDir()
+	p := inTmux(t, talking(t, dir, `steps:
+  - {when: {contains: hand it over}, times: 1, calls: [{tool: spawn_agent, args: {task: "help out", name: kid}}]}
+  - {when: {contains: help out}, times: 1, calls: [{tool: complete_task, args: {summary: helped}}]}
+  - {when: {contains: steer it}, times: 1, text: Steered.}
+  - {when: {contains: take your time}, times: 1, delay: 10m, text: never}
+  - {text: The agent helped.}
+`, "--tools", "full"))
+	p.see(`\? help`)
+	p.text("hand it over")
+	p.keys("Enter")
+	p.see(`The agent helped.`)
+	p.see(`^completed in `)
+	p.text("take your time")
+	p.keys("Enter")
+	p.see(`working 00:`)
+	p.text("steer it")
+	p.keys("Enter")
+	p.see(`steering: steer it`)
+	p.text("!echo one && echo two")
+	p.keys("Enter")
+	p.see(`queued: !echo one && echo two `)
+	p.keys("Up")
+	p.see(`^› !echo one && echo two$`)
+	p.keys("C-c")
+	p.see(`^›$`)
+	p.keys("Escape")
+	p.see(`^cancelled in `)
+	p.see(`Steered.`)
+	p.see(`(?s)^completed in .*^completed in `)
+	p.text("/rewind")
+	p.keys("Enter")
+	p.see(`go back before(?s:.*)steer it(?s:.*)take your time(?s:.*)hand it over`)
 }
 
 // TestAKilledConversationAsksAgain: the question of a process that was killed is asked

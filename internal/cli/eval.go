@@ -51,32 +51,41 @@ func (c *evalCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.List {
 		return c.list(a, some), nil
 	}
-	ctx, release := a.UntilSignal(ctx)
-	defer release()
 	parallel := c.Parallel
 	if parallel <= 0 {
 		parallel = procs.GOMAXPROCS(0)
+	}
+	return played(ctx, a, some, parallel, c.Keep, func(results []eval.Result) error { return c.junit(a, results) })
+}
+
+// played plays scenarios and prints what came of them. done gets the results at the end; it
+// may be nil.
+func played(ctx context.Context, a *command.Program, some []*eval.Scenario, parallel int, keep bool, done func([]eval.Result) error) (int, error) {
+	ctx, release := a.UntilSignal(ctx)
+	defer release()
+	if done == nil {
+		done = func([]eval.Result) error { return nil }
 	}
 	begun := a.Now()
 	var results []eval.Result
 	var sum eval.Summary
 	p := Player()
-	p.Env, p.Now, p.Keep = a.Environ, a.Now, c.Keep
-	err = p.All(ctx, some, parallel, func(r eval.Result) {
+	p.Env, p.Now, p.Keep = a.Environ, a.Now, keep
+	err := p.All(ctx, some, parallel, func(r eval.Result) {
 		results = append(results, r)
 		sum.Add(r)
 		evaluated(&a.Env, r)
 	})
 	if err != nil {
 		if ctx.Err() != nil {
-			err = belay.Errorf(belay.CodeInternal, "the evaluation was stopped after %s: %v", term.Plural(sum.Total, "scenario"), err).WithHint("belay eval PATH")
-			return belay.ExitCancelled, errors.Join(err, c.junit(a, results))
+			err = belay.Errorf(belay.CodeInternal, "the evaluation was stopped after %s: %v", term.Plural(sum.Total, "scenario"), err).WithHint("begin it again")
+			return belay.ExitCancelled, errors.Join(err, done(results))
 		}
 		return 0, err
 	}
 	sum.MS = a.Now().Sub(begun).Milliseconds()
 	summed(&a.Env, sum)
-	if err := c.junit(a, results); err != nil {
+	if err := done(results); err != nil {
 		return 0, err
 	}
 	if sum.Failed > 0 {

@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/app/host"
 	"github.com/belay-run/belay/internal/builtin"
 	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/machine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox"
@@ -77,7 +78,11 @@ func perform(ctx context.Context, a *command.Program, args []string) int {
 	}
 	exit, err := dispatch(ctx, a, args)
 	if err != nil {
-		exit = a.Fail(a.Explained(err))
+		e := a.Explained(err)
+		if len(args) == 0 || args[0] != "api" {
+			e.Hint = commandsIn(a, e.Hint)
+		}
+		exit = a.Fail(e)
 	}
 	return exit
 }
@@ -192,7 +197,7 @@ func dashed(text string) (flag, value string, ok bool) {
 
 // build is what this build has.
 func build(sys Sys) command.Build {
-	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: func(a *command.Program) command.Host { return newHost(a) }, Confined: confined}
+	return command.Build{Commands: append(builtin.Commands(), sys.More...), Reads: builtin.Reads(), HasStore: builtin.HasStore, NewHost: func(a *command.Program) command.Host { return newHost(a) }, Confined: confined, Findings: machine.Findings}
 }
 
 func confined(a *command.Program) command.Confinement {

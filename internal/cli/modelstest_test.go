@@ -24,7 +24,7 @@ func TestATrialSaysWhatWorks(t *testing.T) {
 	}{
 		"all": {func(*modelserver.Scene) {}, 0, []string{
 			`^ok +provider +\S+ http://127\S+, model m$`, `^ok +reachable +its answer began after \d+ ms$`, `^ok +key `,
-			`^ok +streaming +[2-9] pieces of text in \d+ ms$`, `^ok +tools +it called the tool`, `^ok +usage +40 tokens read, 12 written$`}},
+			`^ok +streaming +[2-9] pieces of text in \d+(\.\d)? m?s$`, `^ok +tools +it called the tool`, `^ok +usage +40 tokens read, 12 written$`}},
 		"no tools": {func(s *modelserver.Scene) { s.Calls, s.Stop = nil, "stop" }, 1, []string{
 			`^ok +streaming `, `^failed +tools +it answered without calling the tool$`, `try: name a model that calls tools`}},
 		"another call": {func(s *modelserver.Scene) { s.Calls = []model.Call{{ID: "c", Name: "report", Args: `{"word":"else"}`}} }, 1, []string{

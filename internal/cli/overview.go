@@ -29,8 +29,9 @@ func overview(ctx context.Context, a *command.Program) (int, error) {
 	}
 	fmt.Fprint(w, "\ntry:\n"+
 		"  belay demo                         see it killed and go on, without a key\n"+
-		"  belay run --script FILE TEXT       run a scripted model on this directory\n"+
-		"  belay run --provider NAME --model NAME TEXT\n")
+		"  belay login                        keep a vendor's key; then belay begins a conversation\n"+
+		"  belay run TEXT                     give an agent something to do in this directory\n"+
+		"  belay run --script FILE TEXT       the same with a scripted model\n")
 	if err == nil && a.Build.HasStore(dir) {
 		fmt.Fprint(w, "  belay sessions list                what was run here\n")
 	}

@@ -120,7 +120,7 @@ func (x *terminal) read() {
 		n, err := x.tty.Read(buf)
 		x.mu.Lock()
 		x.out.Write(buf[:n])
-		shown, ended := bytes.CutSuffix(x.out.Bytes(), []byte(last))
+		shown, _, ended := bytes.Cut(x.out.Bytes(), []byte(last)) // a conversation's guard may write behind it
 		if ended {
 			x.out.Truncate(len(shown))
 		}

@@ -16,6 +16,7 @@ import (
 // asked to copy, check or replace the files that it has open.
 var aboutThisMachine = map[string]string{
 	"agents new":       "it makes a file of this machine",
+	"agents test":      "it plays in throw-away folders",
 	"api":              "it performs any row",
 	"bench run":        "it measures this machine",
 	"completion":       "it is about the shell",

@@ -193,7 +193,7 @@ func (e Env) editUserFile(ctx context.Context, edit func(path string, old []byte
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return belay.Errorf(belay.CodeNotWritten, "the folder of settings can't be made: %s", files.Reason(err)).At(filepath.Dir(path)).WithHint("XDG_CONFIG_HOME names another one")
 	}
-	unlock, err := files.Lock(ctx, filepath.Join(filepath.Dir(path), "belay.lock"))
+	unlock, err := files.Lock(ctx, filepath.Join(filepath.Dir(path), lockName))
 	if err != nil {
 		return err
 	}

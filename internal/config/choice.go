@@ -172,7 +172,7 @@ func (l *Layers) Choose(local func() []Candidate) (Choice, error) {
 	flag := l.w.in.flag("provider")
 	switch len(all) {
 	case 1:
-		return Choice{Provider: all[0].Name, Model: cmp.Or(model, all[0].Model), Why: all[0].Why() + ", and no other provider has a key"}, nil
+		return Choice{Provider: all[0].Name, Model: cmp.Or(model, all[0].Model), Why: all[0].Why() + ", and is the only key"}, nil
 	case 0:
 		hint := "belay login VENDOR, or belay demo, which needs no key"
 		if all = local(); len(all) > 0 {

@@ -24,6 +24,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/manifest"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/policy"
@@ -36,14 +37,17 @@ type Input struct {
 	Workspace string // its real path; empty: there is none
 	Origin    string // the workspace that this one, a git worktree, was made of; empty: it is none
 	Tools     []belay.ToolSpec
-	Secrets   *secret.Scrubber // gets every key that is read, before it is used
-	Hosts     *Hosts           // the hosts that keys may be sent to besides those of the descriptions
-	Typed     Typed            // a key that counts before those that are kept
+	Agents    []agentfile.Agent // that are built in
+	Secrets   *secret.Scrubber  // gets every key that is read, before it is used
+	Hosts     *Hosts            // the hosts that keys may be sent to besides those of the descriptions
+	Typed     Typed             // a key that counts before those that are kept
 	Now       func() time.Time
 
 	// Trust is what a person trusts. It is asked only where a workspace has files
 	// that count when they are trusted.
 	Trust func(context.Context) (*TrustBook, error)
+	// Kept reads content of the store, which may not be there; nil: there is none.
+	Kept func(context.Context, belay.Digest) ([]byte, error)
 	// Usable reports whether the provider of some settings can be asked: its key is
 	// there, its script can be read.
 	Usable func(*Workspace, belay.Settings) error

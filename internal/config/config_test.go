@@ -132,7 +132,7 @@ func codeOf(err error) belay.Code {
 func TestAFileNobodyTrustsNarrows(t *testing.T) {
 	narrow := map[string][2]string{ // by setting: a value that counts, and one that doesn't
 		"mode": {"plan", "accept_edits"}, "boundary": {"read-only", "workspace-write"}, "tools": {"minimal", "full"}, "approvals": {"deny", "ask"},
-		"max-steps": {"200", "201"}, "max-time": {"1h", "61m"}, "max-calls": {"1", "0"}, "agents-depth": {"0", "4"}, "agents-children": {"16", "17"}, "agents-running": {"8", "9"}, "agents-total": {"1", "201"}, "agent": {"", "x"}, "completion": {"required", "conversational"},
+		"max-steps": {"200", "201"}, "max-time": {"1h", "61m"}, "max-calls": {"1", "0"}, "agents-depth": {"0", "4"}, "agents-children": {"16", "17"}, "agents-running": {"8", "9"}, "agents-total": {"1", "201"}, "agents-talk": {"none", "tree"}, "agents-memory": {"50%", "76%"}, "agent": {"", "x"}, "completion": {"required", "conversational"},
 		"instructions": {"none", "auto"}, "effort": {"low", "medium"}, "ask-timeout": {"24h", "25h"}, "queue": {"reject", "enqueue"},
 		"max-cost": {"2usd", "0"}, "max-tokens": {"9ktok", "+9ktok"}, "budget": {"2usd,9calls", "+2usd"}, "queue-cap": {"100", "101"}, "queue-drop": {"new", "old"},
 		"provider": {"", "ollama"}, "model": {"", "m"}, "base-url": {"", "http://127.0.0.1:1/v1"}, "fallback": {"", "none"}, "compact": {"", "prune"}, "compact-at": {"", "50"}, "compact-model": {"", "none"}, "snapshot": {"", "none"}, "queue-quiet": {"", "1s"}, "relevance": {"", "0.5"}, "tool-budget": {"", "16"}, "allow": {"", "[read]"},

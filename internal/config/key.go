@@ -48,7 +48,7 @@ func (in Input) keyOf(s Service) (string, error) {
 		return in.Typed.Key, in.hide(s.Name, in.Typed.Key, s.Name)
 	}
 	if s.Key != (manifest.Reference{}) {
-		return in.resolve(s.Key)
+		return in.Resolve(s.Key)
 	}
 	if name, v := in.keyVariable(s); name != "" {
 		return v, in.hide(name, v, name)
@@ -87,12 +87,12 @@ func (in Input) headerOf(h manifest.Header) (string, error) {
 	if h.Ref == (manifest.Reference{}) {
 		return h.Text, nil
 	}
-	v, err := in.resolve(h.Ref)
+	v, err := in.Resolve(h.Ref)
 	return h.Text + v, err
 }
 
-// resolve finds the secret that a reference names.
-func (in Input) resolve(r manifest.Reference) (string, error) {
+// Resolve finds the secret that a reference names.
+func (in Input) Resolve(r manifest.Reference) (string, error) {
 	bad := func(hint, format string, args ...any) error {
 		return belay.Errorf(belay.CodeNoKey, format, args...).At(r.Where).WithHint("%s", hint)
 	}

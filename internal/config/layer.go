@@ -90,6 +90,9 @@ type Entry struct {
 // mistake is an error.
 func Describe(path string, content []byte) (all []Entry, err error) {
 	switch {
+	case filepath.Base(path) == agentfile.SkillFile:
+		s := agentfile.ParseSkill(path, content)
+		all = append(all, Entry{"skill " + s.Name, cmp.Or(s.Description, "it may be read by its name")})
 	case strings.Contains(filepath.ToSlash(path), "/agents/"):
 		a := agentfile.Parse(path, content)
 		for _, f := range a.Findings {
@@ -325,6 +328,22 @@ type Row struct {
 	From   string `json:"from,omitempty"`
 }
 
+// CheckedRows are the rows of the settings that count.
+func (l *Layers) CheckedRows() ([]Row, error) {
+	s, err := l.Unmodelled()
+	return l.Rows(s), err
+}
+
+// Unmodelled is Checked for what needs no model: a provider or its key may be missing.
+func (l *Layers) Unmodelled() (Settings, error) {
+	s, err := l.Checked()
+	switch belay.CodeOf(err) {
+	case belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets:
+		err = nil
+	}
+	return s, err
+}
+
 // Rows lists every setting that has a source, with the value that counts.
 func (l *Layers) Rows(s Settings) []Row {
 	var rows []Row
@@ -350,10 +369,6 @@ func (l *Layers) Rows(s Settings) []Row {
 
 // untrusted is why a value of a workspace's file doesn't count.
 const untrusted = "it would widen or redirect settings, and the file isn't trusted (belay trust)"
-
-func narrowsMode(m, have belay.Mode) bool {
-	return slices.Contains(wider(m), cmp.Or(have, belay.ModeDefault))
-}
 
 // narrowsBoundary reports whether a boundary allows no more than what is set
 // without it, by its name alone.

@@ -118,7 +118,7 @@ func TestOllamaHost(t *testing.T) {
 func TestWhatIsNoKeyIsRefused(t *testing.T) {
 	for _, value := range []string{"two\nlines-of-it", "with\ttab-in-it", "umlaut-ä-ä-ä"} {
 		in := testInput([]string{"K=" + value}...)
-		_, err := in.resolve(manifest.Reference{Kind: "env", Name: "K", Where: "f:1:1"})
+		_, err := in.Resolve(manifest.Reference{Kind: "env", Name: "K", Where: "f:1:1"})
 		if belay.CodeOf(err) != belay.CodeNoKey || strings.Contains(err.Error(), value) {
 			t.Errorf("%q: %v", value, err)
 		}

@@ -1,8 +1,10 @@
 package config
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -27,6 +29,9 @@ const (
 	policyName = "policy.yaml"
 	policyDir  = "policy.d"
 )
+
+// lockName is the file in the folder of a person's settings that one who changes them holds.
+const lockName = "belay.lock"
 
 // Rules are the rules that count in a workspace, ready to judge.
 type Rules struct {
@@ -142,18 +147,51 @@ func (in Input) readRules(ctx context.Context, instead rulefile.Instead) (*rulef
 		{policy.TierUser, func() error { return in.rulesOfPerson(l) }},
 		{policy.TierWorkspace, func() error { return in.rulesOfWorkspace(ctx, l) }},
 	} {
-		read := of.read
-		if len(instead.Files) > 0 && instead.Tier == of.tier {
-			read = func() error { return l.Place(instead) }
+		placed := len(instead.Files) > 0 && instead.Tier == of.tier
+		if !placed || instead.Beside {
+			if err := of.read(); err != nil {
+				return nil, err
+			}
 		}
-		if err := read(); err != nil {
-			return nil, err
+		if placed {
+			if err := l.Place(instead); err != nil {
+				return nil, err
+			}
 		}
 	}
 	return l, nil
 }
 
 func readRuleFile(path string) ([]byte, error) { return files.ReadUpTo(path, rulefile.MaxBytes) }
+
+// KeepRules keeps rules in a file of their own beside a person's other ones, if ready
+// says nothing against it, and returns its path. A file that is there stays; had reports
+// that it has this content. One after another is kept: ready sees those before.
+func (e Env) KeepRules(ctx context.Context, name string, content []byte, ready func() error) (path string, had bool, err error) {
+	dir := e.ConfigDir()
+	if dir == "" {
+		return "", false, belay.Errorf(belay.CodeUsage, "there is no home directory to keep rules in").At("HOME").WithHint("XDG_CONFIG_HOME names the folder of settings")
+	}
+	path = filepath.Join(dir, policyDir, name+".yaml")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return "", false, belay.Errorf(belay.CodeUsage, "the folder of rules can't be made: %s", files.Reason(err)).At(filepath.Dir(path)).WithHint("make it, for the server to write in")
+	}
+	unlock, err := files.Lock(ctx, filepath.Join(dir, lockName))
+	if err != nil {
+		return "", false, err
+	}
+	defer unlock()
+	switch have, err := readRuleFile(path); {
+	case err == nil && bytes.Equal(have, content):
+		return path, true, nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", false, belay.Errorf(belay.CodeConflict, "there are rules already").At(path).WithHint("give the rule another id, or change that file by hand")
+	}
+	if err := ready(); err != nil {
+		return "", false, err
+	}
+	return path, false, files.WriteWhole(files.System{}, path, func(w io.Writer) error { _, err := w.Write(content); return err })
+}
 
 // addRules takes a file of rules, if there is one.
 func addRules(l *rulefile.Layers, path string, tier policy.Tier) error {

@@ -36,8 +36,8 @@ func (w *Workspace) Servers(ctx context.Context) (all []Server, ignored []Ignore
 	add := func(some []manifest.Server) {
 		for _, s := range some {
 			key := strings.ToLower(ToolPrefix(s.Name))
-			if by := taken[key]; by != "" {
-				ignored = append(ignored, Ignored{Where: s.Where, What: "server " + s.Name, Why: "the name is taken: " + by + " has a server of this name"})
+			if by := takenBy(taken, key); by != "" {
+				ignored = append(ignored, Ignored{Where: s.Where, What: "server " + s.Name, Why: "the name is taken: " + by + " has a server of this name, or of one that its tools' names can't be told from"})
 				continue
 			}
 			taken[key] = s.Where
@@ -64,6 +64,20 @@ func (w *Workspace) Servers(ctx context.Context) (all []Server, ignored []Ignore
 	}
 	slices.SortFunc(all, func(x, y Server) int { return cmp.Compare(x.Name, y.Name) })
 	return all, ignored, nil
+}
+
+// takenBy is the file that has a server whose tools could be called as those of another
+// one: a tool b__c of the server a is called as the tool c of a server a__b.
+func takenBy(taken map[string]string, prefix string) string {
+	if by := taken[prefix]; by != "" {
+		return by
+	}
+	for other, by := range taken {
+		if strings.HasPrefix(prefix, other) || strings.HasPrefix(other, prefix) {
+			return by
+		}
+	}
+	return ""
 }
 
 // mistake is an error about a file, in one line.
@@ -204,7 +218,7 @@ func (e *expansion) value(name, text string) (v string, isSecret bool) {
 		return v, holdsSecret(name) && v != ""
 	}
 	r.Where = e.where
-	v, err := e.in.resolve(r)
+	v, err := e.in.Resolve(r)
 	if err != nil && e.err == nil {
 		e.err = err
 	}

@@ -62,7 +62,7 @@ var settings = []Setting{
 		Help:    "How far it may go without asking: default, plan, accept_edits, auto, on_request, on_failure, untrusted, never, bypass.",
 		take:    func(p *parser, v given) { p.out.Mode = belay.Mode(p.oneOf(v, asText(belay.Modes)...)) },
 		show:    func(s *Settings) string { return string(s.Mode) },
-		narrows: func(_ *Layers, v, have string) bool { return narrowsMode(belay.Mode(v), belay.Mode(have)) }},
+		narrows: func(_ *Layers, v, have string) bool { return policy.Narrows(belay.Mode(v), belay.Mode(have)) }},
 	{Name: "boundary", Value: "NAME",
 		Help:    "What programs run in: read-only, workspace-write, full (nothing confines them), or one of policy.yaml (default the mode's).",
 		take:    func(p *parser, v given) { p.out.Boundary = v.text },
@@ -126,13 +126,29 @@ var settings = []Setting{
 	{Name: "compact-model", JSON: "compactModel", Value: "PROVIDER/MODEL", Help: "The model that summarises (default the one that works).",
 		take: func(p *parser, v given) { p.out.Compact.Model = p.summariser(v) },
 		show: func(s *Settings) string { return s.Compact.Model }},
-	{Name: "agent", JSON: "agent", Value: "NAME", Help: "The agent that works, which is kept as a file: NAME, NAME@RANGE or ORIGIN:NAME; belay agents list shows them.",
-		take: func(p *parser, v given) { p.out.Agent = v.text },
+	{Name: "agent", JSON: "agent", Value: "NAME", Help: "The agent that works, which is kept as a file: NAME, NAME@RANGE or ORIGIN:NAME; belay agents list shows them; none: no such agent.",
+		take: func(p *parser, v given) {
+			if p.out.Agent = v.text; v.text == "none" {
+				p.out.Agent = ""
+			}
+		},
 		show: func(s *Settings) string { return s.Agent }},
 	agents("agents-depth", "agentsDepth", "How deep agents may start agents: 1 lets only the main agent; 0 lets none.", 0, func(l *belay.AgentLimits) *int { return &l.Depth }),
 	agents("agents-children", "agentsChildren", "Agents that one agent may have open.", 1, func(l *belay.AgentLimits) *int { return &l.Children }),
 	agents("agents-running", "agentsRunning", "Agents of a session that work at the same time; others wait.", 1, func(l *belay.AgentLimits) *int { return &l.Running }),
 	agents("agents-total", "agentsTotal", "Agents that a session may have in all.", 1, func(l *belay.AgentLimits) *int { return &l.Total }),
+	{Name: "agents-memory", JSON: "agentsMemory", Value: "SIZE", Help: "Memory that agents which work may declare together: a size such as 8GB, a percentage of the machine's, or both with a comma; others wait.", Default: fmt.Sprint(belay.DefaultMemoryShare, "%"),
+		take:  func(p *parser, v given) { p.out.Agents.Memory, p.out.Agents.MemoryShare = p.memory(v) },
+		show:  func(s *Settings) string { return memoryText(s.Agents.OrDefaults()) },
+		least: leastMemory},
+	{Name: "agents-talk", JSON: "agentsTalk", Value: "WITH", Help: "With whom agents talk besides those that they started: none, tree (all agents of the session, by name).",
+		take: func(p *parser, v given) {
+			if p.out.Agents.Talk = p.oneOf(v, "none", belay.TalkTree); p.out.Agents.Talk == "none" {
+				p.out.Agents.Talk = ""
+			}
+		},
+		show:    func(s *Settings) string { return cmp.Or(s.Agents.Talk, "none") },
+		narrows: func(_ *Layers, v, _ string) bool { return v == "none" }},
 	{Name: "completion", JSON: "completion", Value: "HOW", Help: "What ends a turn well: required (complete_task) or conversational (any answer).",
 		take: func(p *parser, v given) {
 			p.out.Completion = belay.Completion(p.oneOf(v, "required", "conversational"))
@@ -232,37 +248,4 @@ func All() []Setting { return settings }
 // setting is the row of a name.
 func setting(name string) *Setting {
 	return &settings[slices.IndexFunc(settings, func(s Setting) bool { return s.Name == name })]
-}
-
-// Narrower is a mode in place of another, if it allows no more; else it is that other.
-func Narrower(m, than belay.Mode) belay.Mode {
-	if m != "" && narrowsMode(m, than) {
-		return m
-	}
-	return than
-}
-
-// wider lists the modes that allow at least as much as one. Modes of which neither
-// is in the other's list can't be compared.
-func wider(m belay.Mode) []belay.Mode {
-	onFailure := []belay.Mode{belay.ModeOnFailure, belay.ModeBypass}
-	onRequest := append([]belay.Mode{belay.ModeOnRequest}, onFailure...)
-	usual := append([]belay.Mode{belay.ModeDefault, belay.ModeAcceptEdits, belay.ModeAuto}, onRequest...)
-	switch m {
-	case belay.ModePlan:
-		return belay.Modes
-	case belay.ModeNever, belay.ModeUntrusted:
-		return append(usual, m)
-	case belay.ModeDefault:
-		return usual
-	case belay.ModeAcceptEdits:
-		return usual[1:]
-	case belay.ModeOnRequest:
-		return onRequest
-	case belay.ModeOnFailure:
-		return onFailure
-	case belay.ModeAuto, belay.ModeBypass:
-		return []belay.Mode{m, belay.ModeBypass}
-	}
-	return nil
 }

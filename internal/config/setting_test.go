@@ -3,8 +3,6 @@ package config
 import (
 	"strings"
 	"testing"
-
-	"github.com/belay-run/belay"
 )
 
 // TestDefaultsAreThoseOfASession: a row's default is what a session has that sets
@@ -29,18 +27,5 @@ func TestDefaultsAreThoseOfASession(t *testing.T) {
 	}
 	if n < 5 {
 		t.Errorf("%d settings have a default", n)
-	}
-}
-
-// TestAModeNarrowsAnother: what a file that nobody trusts names allows nothing that
-// the mode without it doesn't.
-func TestAModeNarrowsAnother(t *testing.T) {
-	for _, m := range belay.Modes {
-		if !narrowsMode(belay.ModePlan, m) || !narrowsMode(m, m) || !narrowsMode(m, belay.ModeBypass) {
-			t.Errorf("mode %s: plan, itself or below bypass it would widen", m)
-		}
-	}
-	if narrowsMode(belay.ModeAcceptEdits, "") || narrowsMode(belay.ModeNever, belay.ModeUntrusted) || narrowsMode(belay.ModeAuto, belay.ModeOnRequest) {
-		t.Error("a wider mode, or one that can't be compared, narrows")
 	}
 }

@@ -40,6 +40,7 @@ type TrustedFile struct {
 type TrustBook struct {
 	files   map[string]TrustedFile
 	servers map[serverID]TrustedServer
+	agents  agentBook
 	seq     int64
 }
 
@@ -82,6 +83,10 @@ func (b *TrustBook) applyServer(p event.PolicyChanged) {
 // Apply folds one fact of the stream. It takes any.
 func (b *TrustBook) Apply(e event.Envelope) {
 	b.seq = max(b.seq, e.Seq)
+	if p, ok := e.Data.(event.ArtifactChanged); ok && p.Kind == "agent" {
+		b.agents.apply(e, p)
+		return
+	}
 	p, ok := e.Data.(event.PolicyChanged)
 	if !ok || p.Kind != "trust" || p.Path == "" {
 		return
@@ -158,11 +163,11 @@ func (w TrustWriter) Trust(ctx context.Context, path string, content []byte) (Tr
 	if err != nil {
 		return TrustedFile{}, err
 	}
-	b, err := w.write(ctx, func(b *TrustBook) *event.PolicyChanged {
+	b, err := w.write(ctx, func(b *TrustBook) []event.Payload {
 		if b.Check(path, content) == Trusted {
 			return nil
 		}
-		return &event.PolicyChanged{Kind: "trust", Op: "granted", Path: path, Digest: &ref, Tier: "user", By: w.By}
+		return one(event.PolicyChanged{Kind: "trust", Op: "granted", Path: path, Digest: &ref, Tier: "user", By: w.By})
 	})
 	if err != nil {
 		return TrustedFile{}, err
@@ -173,12 +178,12 @@ func (w TrustWriter) Trust(ctx context.Context, path string, content []byte) (Tr
 
 // Revoke takes trust back; false when the path had none.
 func (w TrustWriter) Revoke(ctx context.Context, path string) (had bool, err error) {
-	_, err = w.write(ctx, func(b *TrustBook) *event.PolicyChanged {
+	_, err = w.write(ctx, func(b *TrustBook) []event.Payload {
 		f, ok := b.Get(path)
 		if had = ok; !ok {
 			return nil
 		}
-		return &event.PolicyChanged{Kind: "trust", Op: "revoked", Path: path, Digest: &f.Content, Tier: "user", By: w.By}
+		return one(event.PolicyChanged{Kind: "trust", Op: "revoked", Path: path, Digest: &f.Content, Tier: "user", By: w.By})
 	})
 	return had, err
 }
@@ -198,12 +203,24 @@ func (w TrustWriter) server(ctx context.Context, op, file, name string, definiti
 	if err != nil {
 		return err
 	}
-	_, err = w.write(ctx, func(b *TrustBook) *event.PolicyChanged {
+	_, err = w.write(ctx, func(b *TrustBook) []event.Payload {
 		s, ok := b.Server(file, name)
 		if op == "granted" && ok && s.Accepted == ref && s.Seen == nil || op == "changed" && s.Seen != nil && *s.Seen == ref {
 			return nil
 		}
-		return &event.PolicyChanged{Kind: "trust", Op: op, Path: file, Server: name, Digest: &ref, Tier: "user", By: w.By}
+		return one(event.PolicyChanged{Kind: "trust", Op: op, Path: file, Server: name, Digest: &ref, Tier: "user", By: w.By})
+	})
+	return err
+}
+
+// SavedRule records that a file of rules was saved beside the person's other ones.
+func (w TrustWriter) SavedRule(ctx context.Context, path string, content []byte) error {
+	ref, err := w.Store.Put(ctx, content, "application/yaml")
+	if err != nil {
+		return err
+	}
+	_, err = w.write(ctx, func(*TrustBook) []event.Payload {
+		return one(event.PolicyChanged{Kind: "rules", Op: "saved", Path: path, Digest: &ref, Tier: "user", By: w.By})
 	})
 	return err
 }
@@ -211,20 +228,25 @@ func (w TrustWriter) server(ctx context.Context, op, file, name string, definiti
 // tries is how often a writer decides anew because another one was faster.
 const tries = 100
 
-// write decides on what is there and appends the fact. Another writer between
+func one(p event.Payload) []event.Payload { return []event.Payload{p} }
+
+// write decides on what is there and appends the facts. Another writer between
 // the two makes it decide again.
-func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) *event.PolicyChanged) (b *TrustBook, err error) {
+func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) []event.Payload) (b *TrustBook, err error) {
 	err = store.ClaimStream(ctx, w.Store, w.Owner, trustStream, func(epoch int64) error {
 		for range tries {
 			if b, err = ReadTrust(ctx, w.Store); err != nil {
 				return err
 			}
-			p := decide(b)
-			if p == nil {
+			facts := decide(b)
+			if len(facts) == 0 {
 				return nil
 			}
-			e := event.Envelope{Stream: trustStream, Seq: b.seq + 1, IDs: belay.IDs{Session: belay.SystemSession}, Data: *p}
-			_, err = w.Store.Append(ctx, store.Batch{Session: belay.SystemSession, Stream: trustStream, After: b.seq, Epoch: epoch, Events: []event.Envelope{e}})
+			batch := store.Batch{Session: belay.SystemSession, Stream: trustStream, After: b.seq, Epoch: epoch}
+			for i, p := range facts {
+				batch.Events = append(batch.Events, event.Envelope{Stream: trustStream, Seq: b.seq + 1 + int64(i), IDs: belay.IDs{Session: belay.SystemSession}, Data: p})
+			}
+			_, err = w.Store.Append(ctx, batch)
 			if !errors.Is(err, store.ErrConflict) {
 				break
 			}
@@ -238,16 +260,20 @@ func (w TrustWriter) write(ctx context.Context, decide func(*TrustBook) *event.P
 }
 
 // governed are the files of a workspace that count only when they are trusted,
-// relative to it, besides those of agents, which count for less without it.
+// relative to it, besides those of agents and skills, which count for less without it.
 var governed = []string{serversFile, ".belay/belay.yaml", ".belay/policy.yaml", ".belay/tools/*.yaml", ".belay/tools/*.yml"}
 
 // Governs reports whether a path of a workspace is such a file's.
 func Governs(rel string) bool {
-	return isAgent(rel) || slices.ContainsFunc(governed, func(p string) bool { ok, err := path.Match(p, rel); return ok && err == nil })
+	return isAgent(rel) || isSkill(rel) || slices.ContainsFunc(governed, func(p string) bool { ok, err := path.Match(p, rel); return ok && err == nil })
 }
 
 func isAgent(rel string) bool {
 	return agentfile.Names(path.Base(rel)) && slices.ContainsFunc(agentDirs, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
+}
+
+func isSkill(rel string) bool {
+	return path.Base(rel) == agentfile.SkillFile && slices.ContainsFunc(skillDirs, func(dir string) bool { return strings.HasPrefix(rel, dir+"/") })
 }
 
 // Governed lists those a workspace has, in order.
@@ -260,9 +286,9 @@ func Governed(workspace fs.FS) []string {
 		}
 		out = append(out, found...)
 	}
-	for _, dir := range agentDirs {
+	for _, dir := range slices.Concat(agentDirs, skillDirs) {
 		fs.WalkDir(workspace, dir, func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read isn't there
-			if err == nil && d.Type().IsRegular() && isAgent(rel) {
+			if err == nil && d.Type().IsRegular() && (isAgent(rel) || isSkill(rel)) {
 				out = append(out, rel)
 			}
 			return nil

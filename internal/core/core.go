@@ -5,6 +5,7 @@
 package core
 
 import (
+	"cmp"
 	"strconv"
 	"strings"
 	"time"
@@ -143,6 +144,7 @@ type Input struct {
 	State   *belay.Ref // what it goes on with
 	Action  string     // accept, decline, cancel
 	Content string     // with accept: the data, as JSON
+	Answer  *belay.Ref // with accept, in its place: a model's answer
 }
 
 // HoldCall waits with a call whose server waits for a person's answer, and tells when
@@ -155,7 +157,9 @@ type HoldCall struct {
 }
 
 // Key is that of the question.
-func (e HoldCall) Key() string { return "hold/" + string(e.IDs.Action) }
+func (e HoldCall) Key() string {
+	return "hold/" + cmp.Or(string(e.IDs.Action), string(e.IDs.Call))
+}
 
 // May is what programs may leave in a workspace of what other programs obey.
 type May struct {
@@ -179,21 +183,88 @@ type PrepareChild struct {
 	ArgsRef  *belay.Ref
 	Rules    belay.Ref    // of the parent
 	Limits   belay.Limits // what the parent's turn has left
+	Share    belay.Limits // of that, for a child for which nothing else is said
 	Depth    int          // of the child
+	Judges   bool         // it judges the parent's work
 }
 
 // Key is that of the child.
 func (e PrepareChild) Key() string { return "child/" + string(e.Subagent) }
+
+// Verify finds out whether a check of a task passes; of a command it makes the call that
+// does. Or it notes what must stay unchanged.
+type Verify struct {
+	IDs     belay.IDs // Call is set, unless it notes
+	Check   belay.Check
+	Call    belay.CallID // that a command becomes
+	Note    bool
+	Files   []event.FileSeen // as they were noted
+	Args    []byte           // of the completion, as in RunTool
+	ArgsRef *belay.Ref
+	Rules   belay.Ref
+}
+
+// Key is that of one check.
+func (e Verify) Key() string {
+	return "verify/" + string(e.IDs.Task) + "/" + string(e.IDs.Call) + "/" + e.Check.ID
+}
+
+// Admit asks whether the agent of a turn may work now.
+type Admit struct {
+	IDs   belay.IDs // Turn is set
+	Agent string
+	Until time.Time // when it was to be asked again; zero: it wasn't asked
+}
+
+// Key is that of the turn, each time that it is asked.
+func (e Admit) Key() string {
+	return "admit/" + string(e.IDs.Turn) + "/" + strconv.FormatInt(e.Until.UnixMicro(), 10)
+}
+
+// BindInput makes the input of a planned task from what the tasks before it ended with.
+type BindInput struct {
+	IDs   belay.IDs // Task is set
+	Input belay.Ref // a belay.Binding
+	Whole bool      // it is the output of a task of parts
+}
+
+// Key is that of the task.
+func (e BindInput) Key() string { return "bind/" + string(e.IDs.Task) }
+
+// SettleTree looks at the worktree of a sub-agent that has ended, and removes it if
+// nothing changed there.
+type SettleTree struct {
+	IDs  belay.IDs // Subagent is set
+	Tree belay.Worktree
+	Keep bool // others still work there
+}
+
+// Key is that of the sub-agent.
+func (e SettleTree) Key() string { return "settle/" + string(e.IDs.Subagent) }
+
+// ShowResults makes the result of a call of what its sub-agents ended with, whose whole
+// text is elsewhere.
+type ShowResults struct {
+	IDs     belay.IDs // Call is set
+	Name    string    // of the tool
+	One     bool      // it is the one's result, not a list
+	Results []byte    // as JSON
+}
+
+// Key is that of the call.
+func (e ShowResults) Key() string { return "results/" + string(e.IDs.Call) }
 
 // CheckCall asks a checker about a call. It may be asked again after a crash.
 type CheckCall struct {
 	IDs      belay.IDs // Call is set
 	Checker  string    // its id
 	Spec     []byte    // what it is, as JSON
-	Dir      string    // the workspace
+	Dir      string    // the workspace whose settings count
 	Question []byte    // what it is asked, as JSON
 
-	MaxOutput int64 // tokens that a model's answer may have; 0: the provider's default
+	Request   *belay.Ref // what a model is to answer to an MCP server, in place of a question about the call
+	BaseURL   string     // where that model is reached; empty: its provider's own address
+	MaxOutput int64      // tokens that a model's answer may have; 0: the provider's default
 }
 
 // Key is that of one checker and call.

@@ -25,7 +25,7 @@ func (a *answer) call(ctx context.Context, c model.Call, budget *int) (event.Mod
 		}
 	}
 	mc := event.ModelCall{ProviderID: c.ID, Name: event.CutText(c.Name, 128), Via: via}
-	args, hash, problem := a.v.tools(a.eff.IDs.Turn, a.rules).Check(c.Name, c.Args)
+	args, hash, problem := a.v.tools(ctx, a.eff.IDs.Turn, a.rules).Check(c.Name, c.Args)
 	if problem == nil {
 		problem = a.checkOutput(c.Name, args)
 	}

@@ -65,7 +65,7 @@ func (v *performer) Inspect(ctx context.Context, d core.Decider, facts []core.Fa
 func (e *Performers) stands(ctx context.Context, r *thread.Rules, name string, args []byte) *belay.ApprovalContext {
 	s := &belay.ApprovalContext{}
 	s.Folder, s.FolderID = folderOf(r.Workspace)
-	t, ok := e.tools(r).Get(name)
+	t, ok := e.tools(ctx, r).Get(name)
 	if !ok {
 		return s
 	}
@@ -73,10 +73,11 @@ func (e *Performers) stands(ctx context.Context, r *thread.Rules, name string, a
 	if !ok {
 		return s
 	}
-	root, err := e.root(r.Workspace)
+	root, err := e.root(ctx, r.Workspace)
 	if err != nil {
 		return s
 	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
 	var names []string
 	for _, c := range policy.CommandsOf(t.Spec(), args, r.Place()) {
 		if !strings.HasPrefix(c.Name, "(") && !slices.Contains(names, c.Name) {

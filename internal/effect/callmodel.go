@@ -124,10 +124,13 @@ func (v *performer) resolveProvider(ctx context.Context, a *answer) (model.Provi
 		return nil, err
 	}
 	a.shared, a.rules, a.settings = rules, rules.Rules, rules.Settings
+	if err := v.e.ready(ctx, rules.Workspace); err != nil { // what its answer names is looked up there
+		return nil, &model.Error{Class: "internal", Code: "WORKSPACE_GONE", Message: err.Error()}
+	}
 	if a.eff.Provider != "" {
 		a.settings.Provider, a.settings.Model, a.settings.BaseURL = a.eff.Provider, a.eff.Model, a.eff.BaseURL
 	}
-	prov, err := v.provider(ctx, a.eff.IDs.Turn, rules.Workspace, a.settings)
+	prov, err := v.provider(ctx, a.eff.IDs.Turn, rules.Configured(), a.settings)
 	if err != nil {
 		return nil, &model.Error{Class: "auth", Message: err.Error()}
 	}

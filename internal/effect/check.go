@@ -19,10 +19,16 @@ import (
 func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.CheckCall) []core.Fact {
 	begun := v.e.c.Now()
 	var c policy.Checker
+	hook, point := "checker/"+eff.Checker, "permission_request"
 	answer, err := policy.Answer{}, json.Unmarshal(eff.Spec, &c)
 	var used belay.Usage
+	var output *belay.Ref
 	switch {
 	case err != nil:
+	case eff.Request != nil:
+		hook, point = eff.Checker, "sampling"
+		answer.Decision = "continue"
+		output, used, err = v.sample(ctx, c, eff)
 	case c.Kind == "model":
 		answer, used, err = v.review(ctx, c, eff)
 	case v.e.c.Check == nil:
@@ -34,10 +40,9 @@ func (v *performer) checkCall(ctx context.Context, run *engine.Run, eff core.Che
 		return nil
 	}
 	ms := v.e.c.Now().Sub(begun).Milliseconds()
-	hook, point := "checker/"+eff.Checker, "permission_request"
 	if err == nil {
 		return []core.Fact{{IDs: eff.IDs, Data: event.HookCompleted{Hook: hook, Point: point, Decision: string(answer.Decision), Reason: answer.Reason, Code: answer.Code,
-			Millis: ms, Usage: used}}}
+			Output: output, Millis: ms, Usage: used}}}
 	}
 	fails := "closed"
 	if c.Fails() == policy.Allow {

@@ -232,7 +232,7 @@ func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []b
 	if to.BaseURL != "" || len(rules.Routes) > 0 {
 		settings.BaseURL = to.BaseURL
 	}
-	prov, err := s.v.provider(ctx, s.eff.IDs.Turn, rules.Workspace, settings)
+	prov, err := s.v.provider(ctx, s.eff.IDs.Turn, rules.Configured(), settings)
 	if err != nil {
 		return "", &model.Error{Class: "auth", Message: err.Error()}
 	}

@@ -44,7 +44,7 @@ func (v *performer) Arguments(ctx context.Context, d core.Decider, c belay.Respo
 // editOf reads the arguments that a person gives a call. What is wrong with them
 // is an error of code bad_arguments.
 func (v *performer) editOf(ctx context.Context, rules *thread.Rules, name string, args []byte) (event.ModelCall, error) {
-	if err := v.e.checkEdit(rules, name, args); err != nil {
+	if err := v.e.checkEdit(ctx, rules, name, args); err != nil {
 		return event.ModelCall{}, err
 	}
 	budget := inlineCalls
@@ -60,7 +60,7 @@ func (v *performer) editOf(ctx context.Context, rules *thread.Rules, name string
 // tool's schema. What is wrong with them is an error of code bad_arguments, which
 // names each argument at fault; a secret among them is wrong, for it would be
 // recorded.
-func (e *Performers) checkEdit(rules *thread.Rules, name string, args []byte) error {
+func (e *Performers) checkEdit(ctx context.Context, rules *thread.Rules, name string, args []byte) error {
 	switch {
 	case len(args) > MaxEdit:
 		return belay.Errorf(belay.CodeBadArguments, "the arguments have %d bytes; at most %d are taken", len(args), MaxEdit)
@@ -70,7 +70,7 @@ func (e *Performers) checkEdit(rules *thread.Rules, name string, args []byte) er
 	if err := engine.RefuseSecrets(e.c.Secrets, args); err != nil {
 		return err
 	}
-	if _, _, problem := e.tools(rules).Check(name, string(args)); problem != nil {
+	if _, _, problem := e.tools(ctx, rules).Check(name, string(args)); problem != nil {
 		return badArguments(problem)
 	}
 	return nil

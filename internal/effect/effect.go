@@ -33,23 +33,34 @@ type Config struct {
 	Store    store.Run
 	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error) // that these settings name in a workspace
 	Tools    *tool.Set
-	ToolsIn  func(workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
-	Secrets  *secret.Scrubber                 // values that never reach the store; nil knows none
-	Cache    *lru.Cache                       // of conversations and of chunks of texts; nil: the effects have one of their own
-	ArgsKey  []byte                           // key of the digests that distinguish secrets in arguments; none: only their names do
-	Now      func() time.Time                 // nil is time.Now
-	Live     func(event.Delta)                // receives text between facts; may be nil. Must return at once
-	Check    Check                            // asks checkers about calls; nil can't, which is what their failure means
-	Keeper   history.Snapshots                // keeps whole workspaces; nil can't
-	Confine  Confine                          // confines what calls start; nil can't, which refuses what must be confined
-	Inspect  Inspect                          // looks at the files that they leave; may be nil
+	ToolsIn  func(ctx context.Context, workspace string) *tool.Set // those of a workspace; nil is Tools everywhere
+	Secrets  *secret.Scrubber                                      // values that never reach the store; nil knows none
+	Cache    *lru.Cache                                            // of conversations and of chunks of texts; nil: the effects have one of their own
+	ArgsKey  []byte                                                // key of the digests that distinguish secrets in arguments; none: only their names do
+	Now      func() time.Time                                      // nil is time.Now
+	Live     func(event.Delta)                                     // receives text between facts; may be nil. Must return at once
+	Check    Check                                                 // asks checkers about calls; nil can't, which is what their failure means
+	Keeper   history.Snapshots                                     // keeps whole workspaces; nil can't
+	Confine  Confine                                               // confines what calls start; nil can't, which refuses what must be confined
+	Inspect  Inspect                                               // looks at the files that they leave; may be nil
 
 	// TaskPrompt is what the instructions of every sub-agent begin with.
 	TaskPrompt string
 
-	// Agent narrows rules to an agent that is kept as a file; false: there is none of
-	// that name. nil knows none.
-	Agent func(ctx context.Context, rules *thread.Rules, name string) (bool, error)
+	// Agent narrows rules to an agent that is kept as a file. CodeNotFound: there is none of
+	// that name, and the hint names the nearest. nil knows none.
+	Agent func(ctx context.Context, rules *thread.Rules, name string) error
+
+	// Command performs a command of the runtime for a call of a model, once however often
+	// the call is attempted; nil can't.
+	Command func(ctx context.Context, call belay.IDs, name string, body []byte) ([]byte, error)
+
+	// Admit tells whether the agent of a turn, which is kept as a file, may work now, as a
+	// pause that is admitted, paused or refused, and why. nil admits all.
+	Admit func(ctx context.Context, agent string, turn belay.IDs) (p event.Pause, why string, err error)
+
+	// Trees makes worktrees for sub-agents; nil can't.
+	Trees Trees
 
 	// Surroundings are what models are told of workspaces; nil: little.
 	Surroundings Surroundings
@@ -70,8 +81,7 @@ type Performers struct {
 	background backgroundPrograms
 	decide     Decide
 
-	mu    sync.Mutex
-	roots map[string]*os.Root // workspaces
+	treeMu sync.Mutex // worktrees are made and removed one at a time
 }
 
 var _ engine.Performers = (*Performers)(nil)
@@ -93,7 +103,7 @@ func New(c Config) (*Performers, error) {
 	if c.Cache == nil {
 		c.Cache = lru.New(belay.DefaultCacheMB << 20)
 	}
-	return &Performers{c: c, convs: history.NewCache(c.Store, c.Cache), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}, roots: map[string]*os.Root{}}, nil
+	return &Performers{c: c, convs: history.NewCache(c.Store, c.Cache), rules: rulesCache{all: map[belay.Digest]*sharedRules{}, byTools: map[belay.Digest]*sharedRules{}}}, nil
 }
 
 // Decide lets a stream that all sessions share handle a command, as
@@ -104,38 +114,18 @@ type Decide func(ctx context.Context, o belay.Order) (core.Decider, []event.Enve
 // session that has some.
 func (e *Performers) UseQuotas(d Decide) { e.decide = d }
 
-// Close releases the workspaces. It must not be called while sessions run.
-func (e *Performers) Close() error {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	var first error
-	for dir, r := range e.roots {
-		if err := r.Close(); err != nil && first == nil {
-			first = err
-		}
-		delete(e.roots, dir)
+// root opens the workspace as the only door to its files; the caller closes it.
+func (e *Performers) root(ctx context.Context, dir string) (*os.Root, error) {
+	if err := e.ready(ctx, dir); err != nil {
+		return nil, err
 	}
-	return first
-}
-
-// root is the workspace as the only door to its files.
-func (e *Performers) root(dir string) (*os.Root, error) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if r := e.roots[dir]; r != nil {
-		return r, nil
-	}
-	r, err := os.OpenRoot(dir)
-	if err == nil {
-		e.roots[dir] = r
-	}
-	return r, err
+	return os.OpenRoot(dir)
 }
 
 // tools are the tools of a workspace, as they are configured now.
-func (e *Performers) tools(r *thread.Rules) *tool.Set {
+func (e *Performers) tools(ctx context.Context, r *thread.Rules) *tool.Set {
 	if e.c.ToolsIn != nil {
-		if set := e.c.ToolsIn(r.Workspace); set != nil {
+		if set := e.c.ToolsIn(ctx, r.Configured()); set != nil {
 			return set
 		}
 	}
@@ -172,6 +162,16 @@ func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effec
 		return v.runTool(ctx, run, eff)
 	case core.PrepareChild:
 		return v.prepareChild(ctx, eff)
+	case core.Verify:
+		return v.verify(ctx, eff)
+	case core.Admit:
+		return v.admit(ctx, eff)
+	case core.BindInput:
+		return v.bindInput(ctx, eff)
+	case core.SettleTree:
+		return v.settleTree(ctx, eff)
+	case core.ShowResults:
+		return v.showResults(ctx, eff)
 	case core.CheckCall:
 		return v.checkCall(ctx, run, eff)
 	case core.LookAround:

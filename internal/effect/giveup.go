@@ -59,8 +59,12 @@ func (v *performer) GiveUp(eff core.Effect, silent time.Duration, now time.Time)
 		return []core.Fact{warning(eff.IDs, "a request to "+eff.Provider), {IDs: eff.IDs, Data: event.ModelFailed{Attempt: eff.Attempt, Problem: p,
 			RetryAt: thread.ModelRetryAt(now, eff.Step, eff.Failures, 0)}}}
 	case core.CheckCall:
+		hook, point := "checker/"+eff.Checker, "permission_request"
+		if eff.Request != nil {
+			hook, point = eff.Checker, "sampling"
+		}
 		p := event.Problem{Class: "internal", Code: CodeStuck, Message: "the checker gave no answer and could not be ended"}
-		return []core.Fact{warning(eff.IDs, "checker "+eff.Checker), {IDs: eff.IDs, Data: event.HookFailed{Hook: "checker/" + eff.Checker, Point: "permission_request", Problem: p, Fails: "closed"}}}
+		return []core.Fact{warning(eff.IDs, "checker "+eff.Checker), {IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: p, Fails: "closed"}}}
 	}
 	return nil
 }

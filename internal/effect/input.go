@@ -25,6 +25,11 @@ func (v *performer) asks(ctx context.Context, eff core.RunTool, q *tool.NeedsInp
 	if in.Prompt, err = v.e.content(ctx, v.e.c.Secrets.String(q.Text), "text/plain"); err != nil {
 		return p, err
 	}
+	if q.Request != nil {
+		if err := v.wanted(ctx, in, q.Request); err != nil {
+			return p, err
+		}
+	}
 	if q.State != nil {
 		if v.e.c.Secrets.Holds(q.State) {
 			return p, tool.Failf(tool.Internal, "BAD_QUESTION", "%s asks a question that holds a secret of this machine; it isn't kept", eff.Name)
@@ -48,6 +53,15 @@ func (v *performer) input(ctx context.Context, in *core.Input) (*tool.Input, err
 	if in.Content != "" {
 		out.Content = json.RawMessage(in.Content)
 	}
+	if in.Answer != nil {
+		b, err := v.e.c.Store.Get(ctx, in.Answer.Digest)
+		if err == nil {
+			err = json.Unmarshal(b, &out.Answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
 	if in.State != nil {
 		var err error
 		if out.State, err = v.e.c.Store.Get(ctx, in.State.Digest); err != nil {
@@ -67,7 +81,7 @@ func (v *performer) holdCall(ctx context.Context, run *engine.Run, eff core.Hold
 	spec, _ := shared.Rules.Tool(eff.Name)
 	err = tool.Failf(tool.Lost, "LOST", "the runtime ended while the server of %s waited for an answer; nobody knows whether it did its work", eff.Name).
 		WithHint("look at what is there before you decide to run it again")
-	if t, ok := v.tools(eff.IDs.Turn, shared.Rules).Get(eff.Name); ok {
+	if t, ok := v.tools(ctx, eff.IDs.Turn, shared.Rules).Get(eff.Name); ok {
 		if h, ok := t.(tool.Holder); ok {
 			err = h.Hold(ctx, tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session})
 		}
@@ -78,6 +92,9 @@ func (v *performer) holdCall(ctx context.Context, run *engine.Run, eff core.Hold
 	asked, ids := eff.IDs, eff.IDs
 	ids.Action = ""
 	p, _, _ := v.failure(ctx, run, core.RunTool{IDs: ids, Attempt: eff.Attempt, Name: eff.Name}, spec, err)
+	if asked.Action == "" { // it was answered: a model is asked
+		return []core.Fact{{IDs: ids, Data: p}}
+	}
 	return []core.Fact{{IDs: asked, Data: event.ActionResolved{Decision: "cancelled", By: "server", Message: belay.Content{Text: "the server doesn't wait any more"}}}, {IDs: ids, Data: p}}
 }
 

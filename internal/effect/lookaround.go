@@ -34,6 +34,7 @@ type Instruction struct{ Name, Scope, Text string }
 // lookAround tells the model of a turn where it works, as far as it doesn't know it.
 func (v *performer) lookAround(ctx context.Context, eff core.LookAround) []core.Fact {
 	p := event.ContextResolved{Look: eff.Look}
+	_ = v.e.ready(ctx, eff.Dir) // a call that needs it meets the error
 	var told []string
 	add := func(text string, item event.ContextItem) {
 		item.Tokens = tokens.Text(text)

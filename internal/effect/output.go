@@ -17,7 +17,7 @@ func checkOutput(schema, args []byte) *event.Problem {
 	if len(in.Output) == 0 {
 		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_MISSING", Message: "this task asks for an output", Hint: "put it into the field output; its schema is " + string(schema)}
 	}
-	said, err := complaints(schema, in.Output)
+	said, err := tool.Misfit(schema, in.Output)
 	switch {
 	case err != nil:
 		return &event.Problem{Class: "internal", Code: "BAD_SCHEMA", Message: err.Error()}
@@ -25,17 +25,6 @@ func checkOutput(schema, args []byte) *event.Problem {
 		return &event.Problem{Class: "bad_arguments", Code: "OUTPUT_INVALID", Message: "the output doesn't fit its schema: " + event.CutText(said, 1000), Hint: "correct it and complete again"}
 	}
 	return nil
-}
-
-// complaints are what is wrong with a value of JSON by a schema; empty: nothing.
-func complaints(schema, value []byte) (string, error) {
-	s, err := tool.ReadSchema(schema)
-	if err != nil {
-		return "", err
-	}
-	var v any
-	_ = json.Unmarshal(value, &v)
-	return strings.ReplaceAll(strings.Join(s.Complaints(v), "; "), "argument", "field"), nil
 }
 
 // outputError returns why a plain answer isn't the output that the turn asks for: one
@@ -50,7 +39,7 @@ func (a *answer) outputError() string {
 	if !json.Valid(text) {
 		return "it is not JSON alone"
 	}
-	said, err := complaints(schema, text)
+	said, err := tool.Misfit(schema, text)
 	if err != nil {
 		said = err.Error()
 	}

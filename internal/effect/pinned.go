@@ -47,12 +47,12 @@ func (v *performer) provider(ctx context.Context, turn belay.TurnID, workspace s
 }
 
 // tools are the tools of a turn's workspace.
-func (v *performer) tools(turn belay.TurnID, r *thread.Rules) *tool.Set {
+func (v *performer) tools(ctx context.Context, turn belay.TurnID, r *thread.Rules) *tool.Set {
 	v.pins.mu.Lock()
 	defer v.pins.mu.Unlock()
 	v.pins.of(turn)
 	if v.pins.tools == nil {
-		v.pins.tools = v.e.tools(r)
+		v.pins.tools = v.e.tools(ctx, r)
 	}
 	return v.pins.tools
 }

@@ -23,7 +23,12 @@ func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact
 	now := v.e.c.Now()
 	fact := event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now.Add(min(quotaPause<<min(eff.Try, 10), longQuotaPause))}
 	c := belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windowsOf(eff.Quotas, now)}
-	s, facts, err := v.decideQuota(ctx, c)
+	if ctx.Err() != nil {
+		return nil
+	}
+	whole, end := context.WithTimeout(context.WithoutCancel(ctx), longQuotaPause) // what is lent must be known, also where the session doesn't want it any more
+	defer end()
+	s, facts, err := v.decideQuota(whole, c)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil

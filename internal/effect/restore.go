@@ -27,6 +27,7 @@ func (v *performer) restoreFiles(ctx context.Context, run *engine.Run, eff core.
 		end.Kept = append(end.Kept, event.CutText("no file was restored: "+err.Error(), 1000))
 		return []core.Fact{{IDs: eff.IDs, Data: end}}
 	}
+	defer root.Close() //nolint:errcheck // each file that was written is closed by itself
 	recorded, err := v.recorded(ctx, eff.Started)
 	if err != nil {
 		return nil // the log can't be read: the next drive tries again
@@ -63,7 +64,7 @@ func (v *performer) plan(ctx context.Context, eff core.RestoreFiles) ([]history.
 	if err := json.Unmarshal(raw, &plan); err != nil {
 		return nil, nil, fmt.Errorf("its plan: %w", err)
 	}
-	root, err := v.e.root(eff.Dir)
+	root, err := v.e.root(ctx, eff.Dir)
 	if err != nil {
 		return nil, nil, fmt.Errorf("the workspace can't be opened: %w", err)
 	}

@@ -70,7 +70,7 @@ func promised(spec belay.ToolSpec, r tool.Result) error {
 		said = "its data is not JSON"
 	case len(spec.Output) > 0:
 		var err error
-		if said, err = complaints(spec.Output, r.Data); err != nil {
+		if said, err = tool.Misfit(spec.Output, r.Data); err != nil {
 			said = err.Error()
 		}
 	}

@@ -40,10 +40,11 @@ func (v *performer) planRollback(ctx context.Context, eff core.GoBack, p *event.
 			return err
 		}
 	}
-	root, err := v.e.root(eff.Dir)
+	root, err := v.e.root(ctx, eff.Dir)
 	if err != nil {
 		return err
 	}
+	defer root.Close() //nolint:errcheck // nothing is written through it
 	plan, err := past.PlanRollback(ctx, to, history.Planner{Root: root, Dir: eff.Dir, Keeper: v.e.c.Keeper, Secrets: v.e.c.Secrets})
 	if err != nil {
 		return err

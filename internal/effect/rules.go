@@ -27,6 +27,15 @@ type rulesCache struct {
 	all     map[belay.Digest]*sharedRules
 	byTools map[belay.Digest]*sharedRules // those that were decoded last with these tools
 	systems map[systemKey]string          // with the instructions of a place
+	trees   map[string]*belay.Worktree    // of sub-agents, by their workspaces
+}
+
+// tree is the worktree of a sub-agent in which a folder is its workspace, as far as rules
+// that were read say so.
+func (c *rulesCache) tree(dir string) *belay.Worktree {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.trees[dir]
 }
 
 // systemKey is what the instructions of a request are made of.
@@ -94,6 +103,12 @@ func (c *rulesCache) get(of belay.Digest, read func() ([]byte, error)) (*sharedR
 	tools := belay.DigestOf(specs)
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if r.Worktree != nil {
+		if c.trees == nil {
+			c.trees = map[string]*belay.Worktree{}
+		}
+		c.trees[r.Workspace] = r.Worktree
+	}
 	if len(c.all) >= maxRules { // most are of sessions that ended
 		clear(c.all)
 		clear(c.byTools)

@@ -73,7 +73,7 @@ func (v *performer) execute(ctx context.Context, s *sink, eff core.RunTool) (too
 		return tool.Result{}, belay.ToolSpec{}, err
 	}
 	rules := shared.Rules
-	t, ok := v.tools(eff.IDs.Turn, rules).Get(eff.Name)
+	t, ok := v.tools(ctx, eff.IDs.Turn, rules).Get(eff.Name)
 	if !ok {
 		return tool.Result{}, belay.ToolSpec{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "UNKNOWN_TOOL", Message: "this build has no tool " + eff.Name}}
 	}
@@ -85,6 +85,7 @@ func (v *performer) execute(ctx context.Context, s *sink, eff core.RunTool) (too
 	if err != nil {
 		return tool.Result{}, spec, err
 	}
+	defer call.Root.Close() //nolint:errcheck // each file that was written is closed by itself
 	limit := toolTime(time.Duration(spec.Timeout))
 	ctx, cancel := context.WithTimeoutCause(ctx, limit, errToolTime)
 	defer cancel()
@@ -134,7 +135,7 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 			return tool.Call{}, err
 		}
 	}
-	root, err := v.e.root(rules.Workspace)
+	root, err := v.e.root(ctx, rules.Workspace)
 	if err != nil {
 		return tool.Call{}, &tool.Error{Problem: event.Problem{Class: tool.NotFound, Code: "WORKSPACE_GONE", Message: "the workspace can't be opened: " + err.Error()}}
 	}
@@ -144,8 +145,14 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 		return tool.Call{}, err
 	}
 	input, err := v.input(ctx, eff.Input)
+	var commands func(context.Context, string, []byte) ([]byte, error)
+	if v.e.c.Command != nil {
+		commands = func(ctx context.Context, name string, body []byte) ([]byte, error) {
+			return v.e.c.Command(ctx, eff.IDs, name, body)
+		}
+	}
 	return tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Input: input, Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Commands: commands, Input: input, Sink: s}, err
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the

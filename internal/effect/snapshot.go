@@ -17,7 +17,9 @@ func (v *performer) takeSnapshot(ctx context.Context, eff core.TakeSnapshot) []c
 		return []core.Fact{{IDs: eff.IDs, Data: p}}
 	}
 	p.Path = git.Ref(string(eff.IDs.Session), string(eff.IDs.Turn), eff.When)
-	p.Version, err = v.e.c.Keeper.Take(ctx, eff.Dir, p.Path)
+	if err = v.e.ready(ctx, eff.Dir); err == nil {
+		p.Version, err = v.e.c.Keeper.Take(ctx, eff.Dir, p.Path)
+	}
 	if ctx.Err() != nil {
 		return nil // the next drive takes it
 	}

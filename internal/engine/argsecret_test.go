@@ -21,7 +21,6 @@ import (
 func (b *bench) rewire(change func(*config)) {
 	b.t.Helper()
 	change(&b.c)
-	b.e.Close()
 	e, err := newEngine(b.c)
 	if err != nil {
 		b.t.Fatal(err)

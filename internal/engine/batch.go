@@ -146,9 +146,14 @@ func supply(d core.Decider, get func(belay.Digest) ([]byte, error), shared func(
 	return nil
 }
 
-// add gives facts their place and time and folds them.
+// add gives facts their place and time and folds them. Sends are named after the place of
+// the first fact; those of a command that made none after the command, since the place is
+// that of the next fact.
 func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request belay.CommandID) {
-	first := v.seq + 1
+	source, first := v.stream, v.seq+1
+	if len(facts) == 0 && request != "" {
+		source, first = belay.StreamID(request), 0
+	}
 	for _, f := range facts {
 		v.seq++
 		v.last = v.now()
@@ -162,7 +167,7 @@ func (v *drive) add(b *batch, facts []core.Fact, sends []core.Send, request bela
 	}
 	for i, s := range sends {
 		b.sends = append(b.sends, belay.Order{
-			ID:        belay.CommandID(belay.DeriveID(belay.PrefixCommand, v.stream, first, i)),
+			ID:        belay.CommandID(belay.DeriveID(belay.PrefixCommand, source, first, i)),
 			Principal: fromStream + string(v.stream), Time: v.last, Session: v.session, Stream: s.To, Command: s.Command,
 		})
 	}

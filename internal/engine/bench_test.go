@@ -120,7 +120,7 @@ func newRigOf(b testing.TB, dir string, steps int, text string, hides *secret.Sc
 	if r.ref, err = r.db.Put(b.Context(), raw, ""); err != nil {
 		b.Fatal(err)
 	}
-	b.Cleanup(func() { r.e.Close(); r.db.Close() })
+	b.Cleanup(func() { r.db.Close() })
 	return r
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/core/coretest"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/price"
@@ -48,8 +49,14 @@ type machine struct {
 	dir    string
 	script *scripted.Script
 	tools  *tool.Set
+	trees  effect.Trees
+	checks []belay.Check // of the task
+	agents belay.AgentLimits
 	procs  atomic.Int64
 	edit   json.RawMessage // that calls are allowed with; nil: as they are
+	used   int             // uses of counted grants that were seen
+
+	also func(p *process, rules belay.Ref) []belay.Command // that the session is told besides
 }
 
 // parts are the same in every life.
@@ -113,7 +120,7 @@ func (m *machine) boot(crashAt int) *process {
 	p.ctx = context.WithValue(ctx, life{}, p)
 	var err error
 	p.e, err = newEngine(config{
-		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools,
+		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools, Trees: m.trees,
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			return scripted.New(m.script), nil
 		},
@@ -148,7 +155,6 @@ func (p *process) isDead() bool {
 
 func (p *process) off() {
 	p.h.Close()
-	p.e.Close()
 }
 
 // life is the key of the process in a context: its tools die with it.
@@ -188,11 +194,11 @@ func (m mortalRecoverer) Recover(ctx context.Context, c tool.Call) (tool.Result,
 	return m.r.Recover(ctx, c)
 }
 
-// effects is exec reduced to its effect: every run leaves a line.
+// effects is exec reduced to its effect: every run leaves a line with its call.
 type effects struct{}
 
 func (effects) Spec() tool.Spec {
-	return tool.Spec{Name: "exec", Doc: "run", Input: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"}},"required":["command"],"additionalProperties":false}`),
+	return tool.Spec{Name: "exec", Doc: "run", Input: json.RawMessage(`{"type":"object","properties":{"command":{"type":"string"},"argv":{"type":"array"}},"additionalProperties":false}`),
 		Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"}}
 }
 
@@ -205,7 +211,7 @@ func (effects) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 		return tool.Result{}, err
 	}
 	defer f.Close()
-	_, err = f.WriteString("run\n")
+	_, err = fmt.Fprintln(f, c.ID, string(c.Args))
 	return tool.Result{Text: "exit 0"}, err
 }
 
@@ -214,7 +220,7 @@ func (m *machine) accept() {
 	p := m.boot(0)
 	defer p.off()
 	rules := thread.Rules{Workspace: m.dir, Boundary: thread.Boundary{Level: "L0", Why: "test", Network: "full"}, System: "test",
-		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits, Budget: belay.Amounts{MicroUSD: 30_000, Calls: 100}},
+		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits, Agents: m.agents, Budget: belay.Amounts{MicroUSD: 30_000, Calls: 100}},
 		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "scripted"}}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}}
 	if m.edit != nil {
 		rules.Settings.Mode = belay.ModeDefault
@@ -225,11 +231,15 @@ func (m *machine) accept() {
 	if err != nil {
 		m.t.Fatal(err)
 	}
-	for i, c := range []belay.Command{
+	all := []belay.Command{
 		belay.CreateSession{Workspace: m.dir, Settings: rules.Settings},
-		belay.SubmitWork{Thread: thr, Task: theJob, Turn: "turn_1", Text: belay.Content{Text: "go"}, Rules: ref,
+		belay.SubmitWork{Thread: thr, Task: theJob, Turn: "turn_1", Text: belay.Content{Text: "go"}, Rules: ref, Acceptance: m.checks,
 			Quotas: []belay.Quota{{Of: "tenant", Kind: belay.BudgetCost, Limit: 5_000_000, Per: "month"}}},
-	} {
+	}
+	if m.also != nil {
+		all = append(all, m.also(p, ref)...)
+	}
+	for i, c := range all {
 		o := belay.Order{ID: belay.CommandID(fmt.Sprintf("cmd_%d", i)), Principal: "user:ann", Time: time.Now(), Session: sess, Stream: sess.Stream(), Command: c}
 		if err := p.h.Enqueue(p.ctx, o); err != nil {
 			m.t.Fatal(err)
@@ -289,11 +299,23 @@ func loadThreadOf(ctx context.Context, st store.Store, id belay.ThreadID) (*thre
 	return d.(*thread.Decider).State(), nil
 }
 
-func (m *machine) answer(s *thread.State) {
+// answer allows what a thread asks. more is what it allows besides the calls that ask.
+func (m *machine) answer(s *thread.State, more ...belay.RespondAction) {
 	for _, o := range s.Opens() {
 		p := m.boot(0)
+		yes := belay.RespondAction{}
+		if len(more) > 0 && o.Kind == "permission" {
+			yes = more[0]
+		}
+		yes.Action, yes.Decision = o.Action, "allow"
+		if o.Kind == "question" {
+			yes.Decision, yes.Message = "answer", "this one"
+		}
+		if o.Call != nil && o.Call.Input != nil {
+			yes.Decision, yes.Message = "answer", `{"name":"Ada"}`
+		}
 		_, err := p.e.Submit(p.ctx, belay.Order{ID: belay.CommandID("cmd_answer_" + string(o.Action)), Principal: "user:bob", Session: sess, Stream: s.Stream,
-			Command: belay.RespondAction{Action: o.Action, Decision: "allow"}})
+			Command: yes})
 		if err != nil && belay.CodeOf(err) != belay.CodeAlreadyAnswered { // an interrupt may come first
 			m.t.Errorf("the answer was refused: %v", err)
 		}
@@ -406,7 +428,7 @@ func (m *machine) checkStream(ctx context.Context, h store.Store, stream belay.S
 	if !bytes.Equal(loaded, folded) {
 		m.t.Errorf("%v: %s: loading gives\n%s\nfolding gives\n%s", what, stream, loaded, folded)
 	}
-	if td, ok := d.(*task.Decider); ok && td.State().Status != "completed" {
+	if td, ok := d.(*task.Decider); ok && (stream == theJob.Stream() && td.State().Status != "completed" || !td.State().Ended()) {
 		m.t.Errorf("%v: the task is %s", what, td.State().Status)
 	}
 	return summary

@@ -152,7 +152,7 @@ func newBench(t *testing.T, script string, change func(*belay.Settings), tools .
 	if b.ref, err = b.h.Put(t.Context(), raw, ""); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { b.e.Close(); b.h.Close() })
+	t.Cleanup(func() { b.h.Close() })
 	return b
 }
 

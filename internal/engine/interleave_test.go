@@ -221,7 +221,7 @@ func newCrowd(t *testing.T, seed uint64, g *gate, tools []tool.Tool, sessions ..
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.close = append(c.close, e.Close, h.Close)
+		c.close = append(c.close, h.Close)
 		if c.data, c.set = data, set; c.first == nil {
 			c.first = h
 		}
@@ -484,7 +484,7 @@ func TestAHoldOfALostCallIsFreeAfterATakeover(t *testing.T) {
 		if lost == 0 || held[event.HoldGranted] == 0 || held[event.HoldReleased] != held[event.HoldGranted] || held["turns"] != 2 {
 			t.Errorf("%d calls are lost; %v", lost, held)
 		}
-		for _, f := range append(c.close, e.Close, h.Close) {
+		for _, f := range append(c.close, h.Close) {
 			_ = f()
 		}
 	})

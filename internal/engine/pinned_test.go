@@ -47,7 +47,7 @@ func TestATurnKeepsWhatItBeganWith(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	b.c.ToolsIn = func(string) *tool.Set { return sets[changed.Load()] }
+	b.c.ToolsIn = func(context.Context, string) *tool.Set { return sets[changed.Load()] }
 	var err error
 	if b.e, err = newEngine(b.c); err != nil {
 		t.Fatal(err)

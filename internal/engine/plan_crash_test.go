@@ -3,6 +3,7 @@ package engine_test
 import (
 	"slices"
 	"strconv"
+	"strings"
 	"testing"
 	"testing/synctest"
 
@@ -92,4 +93,32 @@ func (m *machine) checkPlan(at int) {
 			break
 		}
 	}
+}
+
+// An answer has at most 48 calls; the model is told how many more were dropped, and can
+// make them then.
+func TestCallsOfAnAnswerAreBounded(t *testing.T) {
+	steps := "steps:\n  - calls:\n" + strings.Repeat("      - {tool: todo, args: {items: [{text: look}]}}\n", 60) +
+		"  - when: {contains: 12 more calls of your answer were dropped}\n    calls: [{tool: complete_task, args: {summary: told}}]\n"
+	script, err := scripted.Parse("many", []byte(steps))
+	if err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		defer m.discard()
+		m.script = script
+		m.run()
+		h := m.data.Open(memory.Options{})
+		defer h.Close()
+		var answers []event.ModelCompleted
+		for e, err := range h.Read(t.Context(), thr.Stream(), 0) {
+			if p, is := e.Data.(event.ModelCompleted); is && err == nil {
+				answers = append(answers, p)
+			}
+		}
+		if s, err := loadThread(t.Context(), h); err != nil || len(answers) != 2 || len(answers[0].Calls) != 48 || answers[0].Dropped != 12 || s.Prev.Outcome != belay.Completed {
+			t.Errorf("%d answers, %+v, %v", len(answers), s.Prev, err)
+		}
+	})
 }

@@ -165,7 +165,6 @@ func longSession(t *testing.T, protocol, memory, ws string) (bodies [][]byte) {
 	b.c.Around = around
 	renew := func() {
 		t.Helper()
-		b.e.Close() //nolint:errcheck // it rests
 		var err error
 		if b.e, err = newEngine(b.c); err != nil {
 			t.Fatal(err)
@@ -282,7 +281,6 @@ func TestInstructionsThatChangeAreTold(t *testing.T) {
 	b.wrap = func(model.Provider) model.Provider { return provider }
 	b.c.Around = &around{text: "Write s3cr3t-value nowhere."}
 	var err error
-	b.e.Close() //nolint:errcheck // it rests
 	if b.e, err = newEngine(b.c); err != nil {
 		t.Fatal(err)
 	}

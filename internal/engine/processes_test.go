@@ -186,7 +186,7 @@ func TestBackgroundProcessesAtEveryPointOfLeaving(t *testing.T) {
 		}
 		b.submit(1, "go")
 		err = e.Session(ctx, sess, nil)
-		if e.Close(); err != nil && ctx.Err() == nil {
+		if err != nil && ctx.Err() == nil {
 			t.Fatal(err)
 		}
 		leave(nil)
@@ -296,7 +296,6 @@ func crashedWithPrograms(t *testing.T, at int) (died bool) {
 		t.Fatal(err)
 	}
 	err = e.Session(ctx, sess, nil)
-	e.Close()
 	if died = ctx.Err() != nil; err != nil && !died {
 		t.Fatal(err)
 	}

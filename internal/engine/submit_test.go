@@ -31,7 +31,7 @@ func (b *bench) second(id string, change ...func(*config)) (*system, *memory.Sto
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	b.t.Cleanup(func() { e.Close(); h.Close() })
+	b.t.Cleanup(func() { h.Close() })
 	return e, h
 }
 
@@ -275,7 +275,6 @@ func TestARefusalThatCrossesTheQuestionIsToldAsOne(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		defer e.Close()
 		_, err = e.Submit(t.Context(), order("cmd_no", belay.RespondAction{Action: belay.ActionID(act), Decision: "deny"}))
 		if belay.CodeOf(err) != belay.CodeAlreadyAnswered {
 			t.Errorf("got %v", err)

@@ -26,7 +26,7 @@ type config struct {
 	Stall    time.Duration
 	Provider func(ctx context.Context, workspace string, s belay.Settings) (model.Provider, error)
 	Tools    *tool.Set
-	ToolsIn  func(workspace string) *tool.Set
+	ToolsIn  func(ctx context.Context, workspace string) *tool.Set
 	ArgsKey  []byte
 	Live     func(event.Delta)
 	Check    effect.Check
@@ -35,6 +35,7 @@ type config struct {
 	Inspect  effect.Inspect
 	Counts   func(s belay.Settings) tokens.Profile
 	Around   effect.Surroundings
+	Trees    effect.Trees
 }
 
 // system is an engine with its performers.
@@ -45,7 +46,7 @@ type system struct {
 
 func newEngine(c config) (*system, error) {
 	p, err := effect.New(effect.Config{Store: c.Store, Provider: c.Provider, Tools: c.Tools, ToolsIn: c.ToolsIn, Secrets: c.Secrets, ArgsKey: c.ArgsKey, Now: c.Now, Live: c.Live,
-		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts, Surroundings: c.Around})
+		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts, Surroundings: c.Around, Trees: c.Trees})
 	if err != nil {
 		return nil, err
 	}

@@ -413,7 +413,6 @@ func TestCrashesWhileAConversationIsShortened(t *testing.T) {
 			err = e.Session(ctx, sess, nil)
 			died := ctx.Err() != nil
 			h.Close()
-			e.Close()
 			cut(nil)
 			if !died {
 				if err != nil {

@@ -31,6 +31,7 @@ type Scenario struct {
 
 	Prompt   string
 	Files    map[string]string // of the workspace: path → content
+	Home     map[string]string // of the home of who runs it
 	Commands [][]string        // run in the workspace before everything else
 	Script   []byte            // the model's side, in the format of package scripted
 	Schema   []byte            // of the completion's output; nil asks for none

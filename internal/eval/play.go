@@ -182,6 +182,11 @@ func (p *play) prepare(ctx context.Context) error {
 			return err
 		}
 	}
+	for name, content := range p.s.Home {
+		if err := writeFile(filepath.Join(p.at.Dir, "home"), name, content); err != nil {
+			return err
+		}
+	}
 	for name, content := range map[string][]byte{scriptName: p.s.Script, schemaName: p.s.Schema} {
 		if content == nil {
 			continue

@@ -1,7 +1,9 @@
 package eval
 
 import (
+	"cmp"
 	"encoding/json"
+	"errors"
 	"maps"
 	"path"
 	"slices"
@@ -51,7 +53,7 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 	}
 	var all []*Scenario
 	for _, doc := range docs {
-		r := reader{strictyaml.Reader{Text: t, Root: doc}}
+		r := reader{Reader: strictyaml.Reader{Text: t, Root: doc}}
 		s, err := r.scenario()
 		if err != nil {
 			return nil, err
@@ -61,8 +63,39 @@ func Parse(name string, data []byte) ([]*Scenario, error) {
 	return all, nil
 }
 
+// ParseAt reads the scenarios of a list within a file, where a path of fields leads to.
+// They needn't name a category: that is theirs. The error joins the mistakes of all of them.
+func ParseAt(name string, data []byte, category string, path ...any) (all []*Scenario, err error) {
+	t := textOf(name)
+	doc, err := t.Document(data)
+	if err != nil {
+		return nil, err
+	}
+	seen := map[string]bool{}
+	for i := 0; ; i++ {
+		part := strictyaml.At(doc, append(slices.Clone(path), i)...)
+		if part == nil {
+			return all, err
+		}
+		r := reader{Reader: strictyaml.Reader{Text: t, Root: part}, category: category}
+		s, wrong := r.scenario()
+		switch {
+		case wrong != nil:
+			err = errors.Join(err, wrong)
+			continue
+		case seen[s.ID]:
+			err = errors.Join(err, s.mistake("the id %q is taken by another one", s.ID).WithHint("give one of them another id"))
+		}
+		seen[s.ID] = true
+		all = append(all, s)
+	}
+}
+
 // reader reads one scenario; the first mistake stops it.
-type reader struct{ strictyaml.Reader }
+type reader struct {
+	strictyaml.Reader
+	category string // of one that names none
+}
 
 // scenarioID is what a scenario may be called: it is used in names of files and tests.
 var scenarioID = match.Lazy(`^[A-Za-z0-9][A-Za-z0-9._-]{0,99}$`)
@@ -75,6 +108,7 @@ func (r *reader) scenario() (*Scenario, error) {
 	if err := r.Decode(r.Root, &f); err != nil {
 		return nil, err
 	}
+	f.Category = cmp.Or(f.Category, r.category)
 	s := &Scenario{File: r.Name, Line: strictyaml.Line(r.Root), ID: f.ID, Title: f.Title, Category: f.Category, Tags: f.Tags,
 		Prompt: strings.TrimSpace(f.Prompt), Files: f.Setup.Files, Commands: f.Setup.Commands, Settings: f.Settings, Then: f.Then}
 	switch {

@@ -11,6 +11,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/belay-run/belay"
@@ -46,37 +47,60 @@ type connection struct {
 	errs    *errorOutput
 	kept    tool.OutputWriter // of errs; nil: they aren't kept
 	client  *sdk.ClientSession
-	changed atomic.Bool // its list of tools changed since it was read
+	changed atomic.Bool // its tools or prompts changed since they were read
 
 	mu      sync.Mutex
-	calls   int // that wait for it
+	calls   int // that use it: the one that starts it, to begin with
 	used    time.Time
 	defs    []Definition
 	refused []Refused
 	reports map[string]func(tool.Progress) // of calls that wait, by their progress token
+
+	seen    func()         // called when the tools, prompts or resources were read again; may be nil
+	rereads int            // because it said that something changed
+	reading sync.WaitGroup // of them
 
 	exchanges []named // requests for tools that it works on, the oldest first
 
 	ended    chan struct{} // closed when it is to end
 	endOnce  sync.Once
 	whyEnded string
-	stop     func()        // gives up what waits for an answer
-	gone     chan struct{} // closed when it has ended
-	fell     chan struct{} // closed when all that its program said was read to its end
+	alive    context.Context // of what waits for an answer
+	stop     func()          // gives that up
+	gone     chan struct{}   // closed when it has ended
+	fell     chan struct{}   // closed when all that its program said was read to its end
 }
 
 var _ tool.Server = (*connection)(nil)
 
+// surroundings are what a server is started with, or reached with.
+type surroundings struct {
+	environ []string
+	grants  *Grants // nil: nothing is known of logins
+}
+
+func newConnection(s *manifest.Server, c tool.Call) *connection {
+	return &connection{server: s, call: c, errs: &errorOutput{}, calls: 1, used: time.Now(), reports: map[string]func(tool.Progress){}, ended: make(chan struct{}), gone: make(chan struct{}), fell: make(chan struct{})}
+}
+
 // connect starts a server for a call, in the call's boundary, and greets it. An error
 // means that nothing of it is left.
-func connect(ctx context.Context, s *manifest.Server, environ []string, c tool.Call) (*connection, error) {
-	n := &connection{server: s, call: c, errs: &errorOutput{}, used: time.Now(), reports: map[string]func(tool.Progress){}, ended: make(chan struct{}), gone: make(chan struct{}), fell: make(chan struct{})}
-	transport, err := n.transport(ctx, environ)
-	if err != nil {
+func connect(ctx context.Context, s *manifest.Server, in surroundings, c tool.Call) (*connection, error) {
+	n := newConnection(s, c)
+	if err := n.open(ctx, in); err != nil {
 		return nil, err
 	}
+	return n, nil
+}
+
+// open is connect for a connection.
+func (n *connection) open(ctx context.Context, in surroundings) error {
+	transport, err := n.transport(ctx, in)
+	if err != nil {
+		return err
+	}
 	alive, stop := context.WithCancel(context.WithoutCancel(ctx)) // a stream of answers lasts as long as this
-	n.stop = stop
+	n.alive, n.stop = alive, stop
 	ctx, cancel := context.WithTimeout(ctx, startTime)
 	defer cancel()
 	defer context.AfterFunc(ctx, stop)()
@@ -86,31 +110,52 @@ func connect(ctx context.Context, s *manifest.Server, environ []string, c tool.C
 	if err != nil {
 		said := n.failure(ctx, err)
 		n.finish("failed")
-		return nil, said
+		return said
 	}
-	n.call.Sink.Fact(event.ChannelConnected{Transport: n.way(), Peer: "tool_server", Protocol: "mcp", Account: s.Name, Capabilities: n.capabilities()})
-	return n, nil
+	n.call.Sink.Fact(event.ChannelConnected{Transport: n.way(), Peer: "tool_server", Protocol: "mcp", Account: n.server.Name, Capabilities: n.capabilities()})
+	return nil
 }
 
 // newClient is this program as its server sees it.
 func (n *connection) newClient() *sdk.Client {
 	// Roots are deprecated as of protocol 2026-07-28; servers of older ones ask for them.
-	client := sdk.NewClient(&sdk.Implementation{Name: "belay", Title: "Belay", Version: "1"}, &sdk.ClientOptions{
+	o := &sdk.ClientOptions{
 		//lint:ignore SA1019 as above
-		Capabilities:           &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}, Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
-		ElicitationHandler:     n.elicit,
-		MultiRoundTrip:         &sdk.MultiRoundTripOptions{Disabled: true}, // a person's answer may come after this process
-		ToolListChangedHandler: func(context.Context, *sdk.ToolListChangedRequest) { n.changed.Store(true) },
+		Capabilities:       &sdk.ClientCapabilities{RootsV2: &sdk.RootCapabilities{}, Elicitation: &sdk.ElicitationCapabilities{Form: &sdk.FormElicitationCapabilities{}, URL: &sdk.URLElicitationCapabilities{}}},
+		ElicitationHandler: n.elicit,
+		MultiRoundTrip:     &sdk.MultiRoundTripOptions{Disabled: true}, // a person's answer may come after this process
+		// What changed counts from the next turn on.
+		ToolListChangedHandler:   func(context.Context, *sdk.ToolListChangedRequest) { n.changes() },
+		PromptListChangedHandler: func(context.Context, *sdk.PromptListChangedRequest) { n.changes() },
 		ProgressNotificationHandler: func(_ context.Context, r *sdk.ProgressNotificationClientRequest) {
 			n.progress(r.Params)
 		},
-	})
+	}
+	if mayUseModel(n.server) {
+		//lint:ignore SA1019 as above
+		o.CreateMessageWithToolsHandler, o.Capabilities.Sampling = n.sampling, &sdk.SamplingCapabilities{}
+	}
+	client := sdk.NewClient(&sdk.Implementation{Name: "belay", Title: "Belay", Version: "1"}, o)
 	//lint:ignore SA1019 as above
 	client.AddRoots(n.root())
+	client.AddReceivingMiddleware(answersAll)
 	return client
 }
 
-// root is the workspace, the only folder that a server is told of.
+// answersAll has a request or a notification that the library can't handle answered with
+// an error: one without what it has to say would end this program.
+func answersAll(next sdk.MethodHandler) sdk.MethodHandler {
+	return func(ctx context.Context, method string, q sdk.Request) (r sdk.Result, err error) {
+		defer func() {
+			if recover() != nil {
+				r, err = nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: method + " can't be read"}
+			}
+		}()
+		return next(ctx, method, q)
+	}
+}
+
+// root is the workspace, the only root of each server.
 //
 //lint:ignore SA1019 as above
 func (n *connection) root() *sdk.Root {
@@ -119,9 +164,9 @@ func (n *connection) root() *sdk.Root {
 }
 
 // transport starts the program, or is the way to the server.
-func (n *connection) transport(ctx context.Context, environ []string) (sdk.Transport, error) {
+func (n *connection) transport(ctx context.Context, in surroundings) (sdk.Transport, error) {
 	if n.server.Remote() {
-		r, t, err := newRemote(n.server)
+		r, t, err := newRemote(n.server, in.grants)
 		if err != nil {
 			return nil, tool.Failf(tool.Internal, CodeUnavailable, "MCP server %s: %v", n.server.Name, err)
 		}
@@ -136,10 +181,10 @@ func (n *connection) transport(ctx context.Context, environ []string) (sdk.Trans
 	if n.kept, err = n.call.Sink.Output("text/plain"); err == nil {
 		n.errs.to = n.kept
 	}
-	out, in := io.Pipe()
+	out, messages := io.Pipe()
 	n.proc, err = exec.Launch(ctx, n.call, process.Command{
-		Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: exec.Named(environ, passed, s.Env, dir),
-		Open: true, Output: &lines{messages: in, others: n.errs}, Errors: n.errs, Grace: endGrace, Linger: endGrace / 2,
+		Argv: append([]string{s.Command}, s.Args...), Dir: dir, Env: exec.Named(in.environ, passed, s.Env, dir),
+		Open: true, Output: &lines{messages: messages, others: n.errs}, Errors: n.errs, Grace: endGrace, Linger: endGrace / 2,
 	}, s.Name)
 	if err != nil {
 		n.discard()
@@ -147,7 +192,7 @@ func (n *connection) transport(ctx context.Context, environ []string) (sdk.Trans
 	}
 	go func() {
 		<-n.proc.Done()
-		in.Close()
+		messages.Close()
 	}()
 	return &sdk.IOTransport{Reader: &endNoted{PipeReader: out, end: n.fell}, Writer: input{n.proc}}, nil
 }
@@ -183,47 +228,124 @@ func (n *connection) capabilities() (all []string) {
 	return all
 }
 
-// list reads the server's tools.
+// list reads the server's tools and prompts, and whether it has resources.
 func (n *connection) list(ctx context.Context) error {
 	n.changed.Store(false)
-	var defs []Definition
-	var refused []Refused
-	if r := n.client.InitializeResult(); r == nil || r.Capabilities == nil || r.Capabilities.Tools == nil {
+	r := n.client.InitializeResult()
+	if r == nil || r.Capabilities == nil {
 		return nil
 	}
-	seen, size := map[string]bool{}, 0
-	for t, err := range n.client.Tools(ctx, nil) {
-		if err != nil {
-			return err
+	l := listing{server: n.server.Name, seen: map[string]bool{}}
+	if r.Capabilities.Resources != nil {
+		for _, d := range resourceTools() {
+			l.add(d, "")
 		}
-		if len(defs)+len(refused) >= MaxTools {
-			return tool.Failf(tool.Conflict, CodeTooMany, "MCP server %s has more than %d tools", n.server.Name, MaxTools)
+	}
+	if r.Capabilities.Tools != nil {
+		for t, err := range n.client.Tools(ctx, nil) {
+			if err != nil {
+				return err
+			}
+			if err := l.add(readDefinition(t)); err != nil {
+				return err
+			}
 		}
-		d, why := readDefinition(t)
-		name := ToolName(n.server.Name, d.Name)
-		if why == "" && seen[name] {
-			why = "another tool of the server has the same name"
+	}
+	if r.Capabilities.Prompts != nil {
+		for p, err := range n.client.Prompts(ctx, nil) {
+			if unknownMethod(err) {
+				break
+			}
+			if err != nil {
+				return err
+			}
+			if err := l.add(readPrompt(p)); err != nil {
+				return err
+			}
 		}
-		if why == "" {
-			size += len(d.Input) + len(d.Output) + len(d.Description)
-		}
-		if why == "" && size > maxList {
-			why = fmt.Sprintf("the definitions of the server together have more than %d bytes", maxList)
-		}
-		if why != "" {
-			refused = append(refused, Refused{event.CutText(visible(d.Name), maxName), event.CutText(visible(why), 300)})
-			continue
-		}
-		seen[name] = true
-		defs = append(defs, d)
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.defs, n.refused = defs, refused
+	n.defs, n.refused = l.defs, l.refused
 	return nil
 }
 
-// definitions are the tools that it had when they were read last.
+// maxRereads bounds how often a server has its client read what it has while no call
+// waits for it; the next call reads it in any case.
+const maxRereads = 20
+
+// changes notes that the server says that something changed, and reads it: the next turn
+// may begin without a call of the server.
+func (n *connection) changes() {
+	n.changed.Store(true)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.seen == nil || n.rereads >= maxRereads {
+		return
+	}
+	n.rereads++
+	n.reading.Go(func() {
+		ctx, cancel := context.WithTimeout(n.alive, startTime)
+		defer cancel()
+		n.again(ctx) //nolint:errcheck // the next call meets it
+	})
+}
+
+// again reads what the server has, if that changed.
+func (n *connection) again(ctx context.Context) error {
+	if !n.changed.Load() {
+		return nil
+	}
+	if err := n.list(ctx); err != nil {
+		n.changed.Store(true)
+		return err
+	}
+	n.mu.Lock()
+	seen := n.seen
+	n.mu.Unlock()
+	if seen != nil {
+		seen()
+	}
+	return nil
+}
+
+// listing is what a server defines, while it is read.
+type listing struct {
+	server  string
+	seen    map[string]bool
+	size    int
+	defs    []Definition
+	refused []Refused
+}
+
+// add takes a definition. why is what makes it unusable.
+func (l *listing) add(d Definition, why string) error {
+	if len(l.defs)+len(l.refused) >= MaxTools {
+		return tool.Failf(tool.Conflict, CodeTooMany, "MCP server %s has more than %d tools and prompts", l.server, MaxTools)
+	}
+	name := ToolName(l.server, d.Name)
+	if d.Kind == kindPrompt {
+		name = kindPrompt + " " + d.Name
+	}
+	if why == "" && l.seen[name] {
+		why = "another one of the server has the same name"
+	}
+	if why == "" {
+		l.size += len(d.Input) + len(d.Output) + len(d.Description)
+	}
+	if why == "" && l.size > maxList {
+		why = fmt.Sprintf("the definitions of the server together have more than %d bytes", maxList)
+	}
+	if why != "" {
+		l.refused = append(l.refused, Refused{event.CutText(visible(d.Name), maxName), event.CutText(visible(why), 300)})
+		return nil
+	}
+	l.seen[name] = true
+	l.defs = append(l.defs, d)
+	return nil
+}
+
+// definitions are what it had when that was read last.
 func (n *connection) definitions() []Definition {
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -251,10 +373,8 @@ func (n *connection) failure(ctx context.Context, err error) error {
 	switch {
 	case ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded):
 		return ctx.Err()
-	case n.remote != nil && n.remote.refused.Load():
-		e = tool.Failf(tool.Denied, CodeNeedsLogin, "MCP server %s wants an authorization that it isn't given", name).
-			WithHint("headers: {Authorization: Bearer secret:NAME} in the file that describes it, after belay secret set NAME")
-		return e
+	case n.remote != nil && n.remote.refusal.Load() != nil:
+		return n.remote.needs(name)
 	case n.remote != nil && ctx.Err() == nil:
 		e = tool.Failf(tool.Transient, CodeUnreached, "MCP server %s can't be reached: %s", name, event.CutText(visible(err.Error()), 500))
 	case n.proc != nil && n.exited():
@@ -320,7 +440,7 @@ func (n *connection) Keep(ctx context.Context, why func() string) event.Payload 
 			look.Stop()
 			return n.finish("closed")
 		case <-look.C:
-			if time.Since(n.idleSince()) >= idle {
+			if time.Since(n.idleSince()) >= idle && n.endIdle("idle") {
 				return n.finish("idle")
 			}
 		}
@@ -369,6 +489,7 @@ func (n *connection) over() bool {
 
 // finish ends it with all it started and returns the fact of its end.
 func (n *connection) finish(why string) event.Payload {
+	defer n.reading.Wait()
 	defer n.stop()
 	n.end(why)
 	left := event.ChannelDisconnected{Reason: why, LastSeen: n.idleSince()}

@@ -15,14 +15,24 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// Definition is a tool as its server describes it.
+// Definition is a tool as its server describes it, or a prompt, or one of the tools that
+// the client itself makes of a server's resources.
 type Definition struct {
+	Kind        string          `json:"kind,omitempty"` // kindPrompt, kindResources; empty: a tool
 	Name        string          `json:"name"`
 	Title       string          `json:"title,omitempty"`
 	Description string          `json:"description,omitempty"`
-	Input       json.RawMessage `json:"inputSchema"`
+	Input       json.RawMessage `json:"inputSchema,omitempty"` // of a tool
+	Arguments   []Argument      `json:"arguments,omitempty"`   // of a prompt
 	Output      json.RawMessage `json:"outputSchema,omitempty"`
 	Hints       Hints           `json:"hints,omitzero"`
+}
+
+// Argument is a text that a prompt is made with.
+type Argument struct {
+	Name        string `json:"name"`
+	Description string `json:"description,omitempty"`
+	Required    bool   `json:"required,omitempty"`
 }
 
 // Hints are what a server says of a tool's effects.
@@ -114,8 +124,9 @@ const maxSayable = 64
 // Spec is the tool as it is offered and judged. What the server says of effects counts
 // only where a person believes it.
 func (d *Definition) Spec(s *manifest.Server) tool.Spec {
+	is := d.described()
 	spec := tool.Spec{
-		Name: ToolName(s.Name, d.Name), Doc: d.doc(s.Name), Input: d.Input, Output: d.Output, Effect: belay.AtMostOnce, Destructive: true,
+		Name: ToolName(s.Name, d.Name), Doc: is.doc(s.Name), Input: is.Input, Output: d.Output, Effect: belay.AtMostOnce, Destructive: true,
 		Untrusted: true, Server: s.Name, Definition: d.Digest(), Timeout: belay.Duration(timeoutOf(s) + startTime),
 		Load: map[string]string{"": tool.LoadAuto, "auto": tool.LoadAuto, "search": tool.LoadSearch}[s.Load],
 	}
@@ -146,6 +157,9 @@ func (d *Definition) Spec(s *manifest.Server) tool.Spec {
 // doc is the description as models read it: whose it is, and that it is data.
 func (d *Definition) doc(server string) string {
 	text := d.Description
+	if d.Kind == kindResources {
+		return fmt.Sprintf("[MCP server %s]\n%s", server, text)
+	}
 	if text == "" {
 		text = d.Title
 	}

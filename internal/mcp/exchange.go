@@ -16,9 +16,9 @@ import (
 	"github.com/belay-run/belay/internal/tool"
 )
 
-// exchange is a request for a tool that a server works on. Servers of older protocols
-// ask while they work: the exchange goes on while a person answers, and the attempt that
-// comes with the answer takes it over.
+// exchange is a request of a call that a server works on. Servers of older protocols
+// ask while they work: the exchange stays open while a person answers, and the attempt
+// that has the answer takes it over.
 type exchange struct {
 	asks   chan *question
 	ended  chan struct{} // closed when there is a result
@@ -30,8 +30,8 @@ type exchange struct {
 
 // question is what a server asks while it works.
 type question struct {
-	params *sdk.ElicitParams
-	answer chan *sdk.ElicitResult // takes one
+	params sdk.InputRequest
+	answer chan sdk.InputResponse // takes one; nil: there is none
 }
 
 // Bounds of questions.
@@ -40,8 +40,8 @@ const (
 	takeOver  = 10 * time.Second // that an exchange waits for an attempt after its question was closed
 )
 
-// exchange begins a request. It goes on until it is cancelled, or the connection ends.
-func (n *connection) exchange(ctx context.Context, id belay.CallID, params *sdk.CallToolParams) *exchange {
+// exchange begins a request. It lasts until it is cancelled, or the connection ends.
+func (n *connection) exchange(ctx context.Context, id belay.CallID, ask func(context.Context) (*sdk.CallToolResult, error)) *exchange {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	x := &exchange{asks: make(chan *question), ended: make(chan struct{}), cancel: cancel}
 	n.mu.Lock()
@@ -49,7 +49,7 @@ func (n *connection) exchange(ctx context.Context, id belay.CallID, params *sdk.
 	n.mu.Unlock()
 	go func() {
 		defer cancel()
-		x.result, x.err = n.client.CallTool(ctx, params)
+		x.result, x.err = ask(ctx)
 		n.mu.Lock()
 		n.exchanges = slices.DeleteFunc(n.exchanges, func(o named) bool { return o.exchange == x })
 		n.mu.Unlock()
@@ -77,8 +77,17 @@ func (n *connection) waiting(id belay.CallID) *exchange {
 }
 
 // elicit hands a server's question to the call that it is about: the newest one. A server
-// that asks without being asked is told that nobody answers.
+// that asks outside of a call gets a cancellation.
 func (n *connection) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.ElicitResult, error) {
+	a, err := n.asks(ctx, r.Params)
+	if got, ok := a.(*sdk.ElicitResult); ok {
+		return got, err
+	}
+	return &sdk.ElicitResult{Action: "cancel"}, err
+}
+
+// asks has the call answer that a server's question is about. nil: nothing answers it.
+func (n *connection) asks(ctx context.Context, params sdk.InputRequest) (sdk.InputResponse, error) {
 	n.mu.Lock()
 	var x *exchange
 	if len(n.exchanges) > 0 {
@@ -86,13 +95,13 @@ func (n *connection) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Eli
 	}
 	n.mu.Unlock()
 	if x == nil {
-		return &sdk.ElicitResult{Action: "cancel"}, nil
+		return nil, nil
 	}
-	q := &question{params: r.Params, answer: make(chan *sdk.ElicitResult, 1)}
+	q := &question{params: params, answer: make(chan sdk.InputResponse, 1)}
 	select {
 	case x.asks <- q:
 	case <-x.ended:
-		return &sdk.ElicitResult{Action: "cancel"}, nil
+		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -100,7 +109,7 @@ func (n *connection) elicit(ctx context.Context, r *sdk.ElicitRequest) (*sdk.Eli
 	case a := <-q.answer:
 		return a, nil
 	case <-x.ended:
-		return &sdk.ElicitResult{Action: "cancel"}, nil
+		return nil, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
@@ -115,8 +124,11 @@ type round struct {
 	State     string               `json:"state,omitempty"`
 }
 
-// answered is a person's answer as servers read it.
-func answered(in *tool.Input) (*sdk.ElicitResult, error) {
+// answered is the answer to what a server asked, as servers read it; nil: it gets none.
+func answered(to sdk.InputRequest, in *tool.Input) (sdk.InputResponse, error) {
+	if _, ok := to.(*sdk.ElicitParams); !ok {
+		return sampled(in.Answer), nil
+	}
 	a := &sdk.ElicitResult{Action: in.Action}
 	if in.Action == "accept" && len(in.Content) > 0 {
 		if err := json.Unmarshal(in.Content, &a.Content); err != nil {
@@ -133,37 +145,59 @@ func (t *serverTool) next(n *connection, r *round, in *tool.Input) error {
 		r.Responses = sdk.InputResponseMap{}
 	}
 	if r.Asked != "" {
-		a, err := answered(in)
+		a, err := answered(r.Requests[r.Asked], in)
 		if err != nil {
 			return err
+		}
+		if a == nil {
+			return t.unsampled()
 		}
 		r.Responses[r.Asked] = a
 		delete(r.Requests, r.Asked)
 		r.Asked = ""
 	}
 	for _, key := range slices.Sorted(maps.Keys(r.Requests)) {
-		switch q := r.Requests[key].(type) {
+		q := r.Requests[key]
+		switch q.(type) {
 		case *sdk.ElicitParams:
-			r.Asked = key
-			state, err := json.Marshal(r)
-			if err != nil {
-				return err
+		//lint:ignore SA1019 as above
+		case *sdk.CreateMessageWithToolsParams:
+			if !t.mayUseModel() {
+				return t.refused(q)
 			}
-			return t.needs(q, state)
 		//lint:ignore SA1019 servers may still ask
 		case *sdk.ListRootsParams:
 			//lint:ignore SA1019 as above
 			r.Responses[key] = &sdk.ListRootsResult{Roots: []*sdk.Root{n.root()}}
 			delete(r.Requests, key)
+			continue
 		default:
-			return tool.Failf(tool.Internal, CodeRefused, "MCP server %s asks for what it may not have: %T", t.server.Name, q)
+			return t.refused(q)
 		}
+		r.Asked = key
+		state, err := json.Marshal(r)
+		if err != nil {
+			return err
+		}
+		return t.needs(q, state)
 	}
 	return nil
 }
 
+// refused is the end of a call whose server asks what its settings don't give it.
+func (t *serverTool) refused(q sdk.InputRequest) error {
+	return tool.Failf(tool.Internal, CodeRefused, "MCP server %s asks for what it may not have: %T", t.server.Name, q)
+}
+
 // needs is a server's question to a person. state is nil where the server waits.
-func (t *serverTool) needs(q *sdk.ElicitParams, state []byte) error {
+func (t *serverTool) needs(of sdk.InputRequest, state []byte) error {
+	q, ok := of.(*sdk.ElicitParams)
+	if ok && q == nil {
+		return t.refused(of)
+	}
+	if !ok {
+		return t.needsModel(of, state)
+	}
 	e := &tool.NeedsInput{FormAsked: event.FormAsked{Server: t.server.Name, URL: q.URL}, State: state}
 	if q.RequestedSchema != nil {
 		raw, err := json.Marshal(q.RequestedSchema)
@@ -240,7 +274,7 @@ func fieldsText(schema []byte) string {
 // exchange that no attempt takes over then is cancelled.
 func (t *serverTool) Hold(ctx context.Context, c tool.Call) error {
 	var x *exchange
-	n := t.pool.running(c.Session, t.server.Name, c.ID)
+	n := t.pool.working(c.Session, t.server.Name, c.ID)
 	if n != nil {
 		x = n.waiting(c.ID)
 	}
@@ -280,8 +314,8 @@ func (t *serverTool) unknown() (class, ending string) {
 	return tool.Lost, "; nobody knows whether it did its work"
 }
 
-// running is the connection that works on a call; nil: none does.
-func (p *Pool) running(s belay.SessionID, server string, id belay.CallID) *connection {
+// working is the connection that works on a call; nil: none does.
+func (p *Pool) working(s belay.SessionID, server string, id belay.CallID) *connection {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for k, at := range p.slots {

@@ -3,14 +3,15 @@
 // program is recorded and confined like one that a call starts, because a call starts
 // it; it ends with its session, when nothing uses it, and with the runtime, however that
 // dies; what a server says of itself decides nothing unless a person said so; a tool
-// whose definition isn't the accepted one isn't run; and whatever a server answers, the
-// call that asked gets an error with a code and the turn goes on.
+// whose definition isn't the accepted one isn't run; and whatever a server answers, its
+// call gets an error with a code and the turn continues.
 package mcp
 
 import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"slices"
 	"sync"
 	"time"
@@ -30,8 +31,9 @@ const (
 // Pool are the servers that run in this process.
 type Pool struct {
 	Environ []string // of the process
-	// Seen is told what tools a server has, with the first call and whenever it says
-	// that they changed; nil: nobody is. It returns soon.
+	Grants  *Grants  // of logins; nil: nothing is known of any
+	// Seen gets the tools of a server, with the first call and whenever the server
+	// says that they changed; may be nil. It returns soon.
 	Seen func(s *manifest.Server, defs []Definition)
 
 	mu    sync.Mutex
@@ -47,10 +49,12 @@ type key struct {
 
 // slot is a server of a session: one that runs, or the place of it.
 type slot struct {
-	busy   chan struct{} // holds one token while it is started
-	conn   *connection   // set and read with the token
-	starts []time.Time
-	live   *connection // set and read with the pool's lock
+	busy chan struct{} // holds one token while it is started
+
+	// With the pool's lock:
+	live   *connection // nil: none was started
+	starts bool        // one is being started
+	fell   []time.Time // when one couldn't be started, or ended by itself
 }
 
 func keyOf(s *manifest.Server, c tool.Call) (k key) {
@@ -65,8 +69,9 @@ func keyOf(s *manifest.Server, c tool.Call) (k key) {
 	return k
 }
 
-// connect is the session's server of a kind, started if it doesn't run. started
-// reports whether this call did so, which then leaves it to its thread.
+// connect is the session's server of a kind, claimed for a call: it is started if it
+// doesn't run. started reports whether this call did so, which then leaves it to its
+// thread.
 func (p *Pool) connect(ctx context.Context, s *manifest.Server, c tool.Call) (n *connection, started bool, err error) {
 	at := p.slot(keyOf(s, c))
 	select {
@@ -75,35 +80,40 @@ func (p *Pool) connect(ctx context.Context, s *manifest.Server, c tool.Call) (n 
 	case <-ctx.Done():
 		return nil, false, ctx.Err()
 	}
-	if at.conn != nil && !at.conn.over() {
-		return at.conn, false, nil
+	if n := p.running(at); n != nil && n.claim() {
+		return n, false, nil
 	}
-	at.conn = nil
-	now := time.Now()
-	at.starts = slices.DeleteFunc(at.starts, func(t time.Time) bool { return now.Sub(t) > restartsIn })
-	if len(at.starts) > maxRestarts {
-		return nil, false, tool.Failf(tool.Internal, CodeUnavailable, "MCP server %s was started %d times within %s and ended each time", s.Name, len(at.starts), restartsIn).
+	if fell := p.falls(at); fell > maxRestarts {
+		return nil, false, tool.Failf(tool.Internal, CodeUnavailable, "MCP server %s was started %d times within %s and ended each time", s.Name, fell, restartsIn).
 			WithHint("do without it; belay mcp test %s shows what it prints", s.Name)
 	}
-	if err := p.room(); err != nil {
+	if err := p.room(ctx, at); err != nil {
 		return nil, false, err
 	}
-	at.starts = append(at.starts, now)
-	n, err = connect(ctx, s, p.Environ, c)
+	n, err = connect(ctx, s, surroundings{p.Environ, p.Grants}, c)
+	e, ok := errors.AsType[*tool.Error](err)
+	wantsLogin := ok && e.Code == CodeNeedsLogin // it isn't broken: the next call may find a login
+	p.mu.Lock()
+	at.starts = false
+	if err == nil {
+		at.live = n
+	} else if ctx.Err() == nil && !wantsLogin {
+		at.fell = append(at.fell, time.Now())
+	}
+	p.mu.Unlock()
 	if err != nil {
 		return nil, false, err
 	}
-	at.conn = n
-	p.mu.Lock()
-	at.live = n
-	p.mu.Unlock()
 	if p.Seen != nil {
-		p.Seen(s, n.definitions())
+		n.mu.Lock()
+		n.seen = func() { p.Seen(s, n.definitions()) }
+		n.mu.Unlock()
+		n.seen()
 	}
 	return n, true, nil
 }
 
-// slot is the place of a server. Places of servers that ended long ago are forgotten.
+// slot is the place of a server. Places that nothing has to be known of are forgotten.
 func (p *Pool) slot(k key) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -111,8 +121,8 @@ func (p *Pool) slot(k key) *slot {
 		p.slots = map[key]*slot{}
 	}
 	for other, s := range p.slots {
-		ended := s.live != nil && s.live.over() && time.Since(s.live.idleSince()) > restartsIn
-		if other != k && ended && len(s.busy) == 0 {
+		unknown := s.live == nil && len(s.fell) == 0 // it is just being made
+		if other != k && !unknown && !s.counts() && len(s.busy) == 0 && s.falls() == 0 {
 			delete(p.slots, other)
 		}
 	}
@@ -124,31 +134,130 @@ func (p *Pool) slot(k key) *slot {
 	return at
 }
 
+// running is the slot's server; nil: it was never started.
+func (p *Pool) running(at *slot) *connection {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return at.live
+}
+
+// counts reports whether there is a server, or is about to be.
+func (s *slot) counts() bool { return s.starts || s.live != nil && !s.live.isGone() }
+
+// falls is how often it ended by itself lately.
+func (p *Pool) falls(at *slot) int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return at.falls()
+}
+
+// falls counts what the server that was started last did, too. The caller has the pool's
+// lock.
+func (s *slot) falls() int {
+	if s.live != nil && s.live.fellByItself() {
+		s.fell, s.live = append(s.fell, s.live.idleSince()), nil
+	}
+	s.fell = slices.DeleteFunc(s.fell, func(t time.Time) bool { return time.Since(t) > restartsIn })
+	return len(s.fell)
+}
+
 // room makes room for one more server: the one that was idle longest ends.
-func (p *Pool) room() error {
+func (p *Pool) room(ctx context.Context, at *slot) error {
+	for {
+		ending, err := p.take(at)
+		if ending == nil || err != nil {
+			return err
+		}
+		select {
+		case <-ending.gone:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// take gives the slot a place among the servers that run. ending is a server whose place
+// there will be, when it is gone.
+func (p *Pool) take(at *slot) (ending *connection, err error) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	var live []*connection
+	n := 0
 	for _, s := range p.slots {
-		if s.live != nil && !s.live.over() {
+		if !s.counts() {
+			continue
+		}
+		if n++; s.live != nil {
 			live = append(live, s.live)
 		}
 	}
-	if len(live) < maxServers {
-		return nil
+	if n < maxServers {
+		at.starts = true
+		return nil, nil
 	}
-	live = slices.DeleteFunc(live, func(n *connection) bool { return n.waited() })
-	if len(live) == 0 {
-		return tool.Failf(tool.Conflict, CodeLimit, "%d MCP servers run, and all of them work", maxServers).WithHint("try again when other calls have ended")
+	slices.SortFunc(live, func(a, b *connection) int { return cmp.Compare(a.idleSince().UnixNano(), b.idleSince().UnixNano()) })
+	for _, n := range live {
+		if n.over() {
+			return n, nil
+		}
 	}
-	oldest := slices.MinFunc(live, func(a, b *connection) int { return cmp.Compare(a.idleSince().UnixNano(), b.idleSince().UnixNano()) })
-	oldest.end("limit")
-	return nil
+	for _, n := range live {
+		if n.endIdle("limit") {
+			return n, nil
+		}
+	}
+	return nil, tool.Failf(tool.Conflict, CodeLimit, "%d MCP servers run, and all of them work", maxServers).WithHint("try again when other calls have ended")
 }
 
-// waited reports whether a call waits for it.
-func (n *connection) waited() bool {
+// claim notes that a call uses it; false: it has ended, or is about to.
+func (n *connection) claim() bool {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	return n.calls > 0 || len(n.exchanges) > 0
+	if n.over() {
+		return false
+	}
+	n.calls++
+	return true
+}
+
+// release notes that a call doesn't use it any more.
+func (n *connection) release() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.calls--
+	n.used = time.Now()
+}
+
+// endIdle asks whoever keeps it to end it, if no call uses it.
+func (n *connection) endIdle(why string) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.calls > 0 || len(n.exchanges) > 0 {
+		return false
+	}
+	n.end(why)
+	return true
+}
+
+// isGone reports whether nothing of it is left.
+func (n *connection) isGone() bool {
+	select {
+	case <-n.gone:
+		return true
+	default:
+		return false
+	}
+}
+
+// fellByItself reports whether it ended, and nothing of the runtime had it end.
+func (n *connection) fellByItself() bool {
+	if !n.over() {
+		return false
+	}
+	select {
+	case <-n.ended:
+		return n.whyEnded == "closed" || n.whyEnded == "failed"
+	default:
+		return true
+	}
 }

@@ -4,7 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"time"
+	"slices"
+	"sync/atomic"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
@@ -25,7 +26,7 @@ type serverTool struct {
 // Tools are the tools that a server offers, by the definitions that were accepted.
 func (p *Pool) Tools(s *manifest.Server, accepted []Definition) (all []tool.Tool) {
 	for _, d := range accepted {
-		if chosen(s.Tools, d.Name) {
+		if d.Kind != kindPrompt && chosen(s.Tools, d.Name) {
 			all = append(all, &serverTool{pool: p, server: s, def: d, spec: d.Spec(s)})
 		}
 	}
@@ -41,6 +42,7 @@ func (t *serverTool) Run(ctx context.Context, c tool.Call) (r tool.Result, err e
 	if err != nil {
 		return tool.Result{}, err
 	}
+	defer n.release()
 	r, err = t.call(ctx, n, c)
 	if started {
 		r.Left = n
@@ -52,15 +54,11 @@ func (t *serverTool) Run(ctx context.Context, c tool.Call) (r tool.Result, err e
 func (t *serverTool) call(ctx context.Context, n *connection, c tool.Call) (tool.Result, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, timeoutOf(t.server), errTime)
 	defer cancel()
+	ctx = context.WithValue(ctx, ownRefusal{}, new(atomic.Bool))
 	token := n.begin(c)
 	defer n.done(token)
-	if n.changed.Load() {
-		if err := n.list(ctx); err != nil {
-			return tool.Result{}, t.failure(ctx, n, err)
-		}
-		if t.pool.Seen != nil {
-			t.pool.Seen(t.server, n.definitions())
-		}
+	if err := n.again(ctx); err != nil {
+		return tool.Result{}, t.failure(ctx, n, err)
 	}
 	if err := t.same(n); err != nil {
 		return tool.Result{}, err
@@ -70,29 +68,31 @@ func (t *serverTool) call(ctx context.Context, n *connection, c tool.Call) (tool
 	}
 	var x *exchange
 	if c.Input != nil && c.Input.State == nil {
-		a, err := answered(c.Input)
-		if err != nil {
-			return tool.Result{}, err
-		}
 		var q *question
 		if x, q = n.takeOver(c.ID); x == nil {
 			return tool.Result{}, t.gone()
 		}
+		a, err := answered(q.params, c.Input)
+		if err != nil {
+			x.cancel()
+			return tool.Result{}, err
+		}
 		q.answer <- a
 	} else {
-		params := &sdk.CallToolParams{Name: t.def.Name, Arguments: json.RawMessage(c.Args)}
-		params.SetProgressToken(token)
+		var r round
 		if c.Input != nil {
-			var r round
 			if err := json.Unmarshal(c.Input.State, &r); err != nil {
 				return tool.Result{}, err
 			}
 			if err := t.next(n, &r, c.Input); err != nil {
 				return tool.Result{}, err
 			}
-			params.InputResponses, params.RequestState = r.Responses, r.State
 		}
-		x = n.exchange(ctx, c.ID, params)
+		ask, err := t.request(c)
+		if err != nil {
+			return tool.Result{}, err
+		}
+		x = n.exchange(ctx, c.ID, func(ctx context.Context) (*sdk.CallToolResult, error) { return ask(ctx, n, token, r) })
 	}
 	select {
 	case q := <-x.asks:
@@ -106,7 +106,7 @@ func (t *serverTool) call(ctx context.Context, n *connection, c tool.Call) (tool
 	if x.err != nil {
 		return tool.Result{}, t.failure(ctx, n, x.err)
 	}
-	if !x.result.NeedsInput() {
+	if x.result.InputRequests == nil && !x.result.NeedsInput() {
 		return t.result(c, x.result)
 	}
 	return t.round(ctx, n, c, x.result)
@@ -132,21 +132,24 @@ var errTime = errors.New("the server's time is up")
 
 // same reports an error if the server's tool isn't the one that was accepted.
 func (t *serverTool) same(n *connection) error {
-	for _, d := range n.definitions() {
-		if d.Name == t.def.Name && d.Digest() == t.def.Digest() {
-			return nil
-		}
+	if n.has(&t.def) {
+		return nil
 	}
 	return tool.Failf(tool.Conflict, CodeChanged, "MCP server %s has changed or taken away its tool %s since it was accepted; it was not run", t.server.Name, visible(t.def.Name)).
 		WithHint("do without it; a person accepts the change with belay mcp trust %s", t.server.Name)
 }
 
-// begin notes that a call waits. Its token is what the server names in reports of
-// its progress.
+// has reports whether the server defines something as it is defined here.
+func (n *connection) has(is *Definition) bool {
+	return slices.ContainsFunc(n.definitions(), func(d Definition) bool {
+		return d.Kind == is.Kind && d.Name == is.Name && d.Digest() == is.Digest()
+	})
+}
+
+// begin returns the token that the server names in reports of a call's progress.
 func (n *connection) begin(c tool.Call) (token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.calls++
 	token = string(c.ID) // a person may answer between two attempts
 	n.reports[token] = c.Sink.Progress
 	return token
@@ -155,13 +158,11 @@ func (n *connection) begin(c tool.Call) (token string) {
 func (n *connection) done(token string) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	n.calls--
-	n.used = time.Now()
 	delete(n.reports, token)
 }
 
-// failure is a call without a result. Where the server may have done its work nobody
-// knows, unless repeating it is harmless.
+// failure is the error of a call without a result. If the server may have done the
+// work, the outcome is unknown, unless repeating the call is harmless.
 func (t *serverTool) failure(ctx context.Context, n *connection, err error) error {
 	name := t.spec.Name
 	if told, ok := errors.AsType[*tool.Error](err); ok {
@@ -174,26 +175,56 @@ func (t *serverTool) failure(ctx context.Context, n *connection, err error) erro
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if refused, ok := errors.AsType[*jsonrpc.Error](err); ok {
-		class := tool.Internal
-		switch refused.Code {
-		case jsonrpc.CodeInvalidParams:
-			class = tool.BadArguments
-		case jsonrpc.CodeMethodNotFound:
-			class = tool.NotFound
-		}
-		return tool.Failf(class, CodeRefused, "%s: %s", name, event.CutText(visible(refused.Message), 2000))
+	if refused := refusal(name, err); refused != nil {
+		return refused
 	}
-	if n.remote != nil && n.remote.refused.Load() {
+	class, ending := t.unknown()
+	if n.remote != nil && n.remote.refusal.Load() != nil {
 		n.end("refused")
-		return n.failure(ctx, err)
+		e := n.remote.needs(t.server.Name)
+		if own, ok := ctx.Value(ownRefusal{}).(*atomic.Bool); !ok || !own.Load() {
+			e.Class, e.Message = class, e.Message+ending
+		}
+		return e
 	}
 	n.end("failed") // what comes after an answer that can't be read isn't known
-	class, ending := t.unknown()
 	e := tool.Failf(class, CodeProtocol, "%s: what the server answered can't be read: %s%s", name, event.CutText(visible(err.Error()), 500), ending)
 	if n.proc != nil && n.exited() {
 		e = tool.Failf(class, CodeEnded, "MCP server %s ended during the call%s", t.server.Name, ending)
 	}
 	e.Text = n.errs.tail()
 	return e.WithHint("look at what is there before you decide to run it again")
+}
+
+// resourceNotFound is the code of older protocols.
+const resourceNotFound = -32002
+
+// refusal is what a server said in place of an answer; nil: it said nothing.
+func refusal(name string, err error) error {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	if !ok {
+		return nil
+	}
+	class := tool.Internal
+	switch refused.Code {
+	case jsonrpc.CodeInvalidParams:
+		class = tool.BadArguments
+	case jsonrpc.CodeMethodNotFound, resourceNotFound:
+		class = tool.NotFound
+	}
+	return tool.Failf(class, CodeRefused, "%s: %s", name, event.CutText(visible(refused.Message), 2000))
+}
+
+// refusal is why a request outside of sessions failed.
+func (n *connection) refusal(ctx context.Context, err error) error {
+	if refused := refusal("MCP server "+n.server.Name, err); refused != nil {
+		return refused
+	}
+	return n.failure(ctx, err)
+}
+
+// unknownMethod reports whether the server doesn't know a request.
+func unknownMethod(err error) bool {
+	refused, ok := errors.AsType[*jsonrpc.Error](err)
+	return ok && refused.Code == jsonrpc.CodeMethodNotFound
 }

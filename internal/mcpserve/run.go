@@ -47,8 +47,8 @@ type question struct {
 	Version string `json:"version"`
 }
 
-// errWaits is why a turn is followed no longer: a question waits for a person whom the
-// client can't ask.
+// errWaits ends the following of a turn: a question waits for a person, and the client
+// can't ask.
 var errWaits = errors.New("it waits for a person")
 
 // run gives a session work and follows it until it ends, or waits for a person.
@@ -132,7 +132,7 @@ func (f *following) follow(ctx context.Context) error {
 	defer stop(nil) // before the wait
 	fold := block.Fold{Load: func(ref belay.Ref) ([]byte, error) {
 		var b bytes.Buffer
-		err := f.Runtime.Read(ctx, "getContent", chat.Query{ID: string(ref.Digest)}, &b)
+		err := chat.Content(ctx, f.Runtime, f.ran.Session, ref.Digest, &b)
 		return b.Bytes(), err
 	}}
 	for item, err := range f.Runtime.Follow(ctx, f.ran.Session, "") {

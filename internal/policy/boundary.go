@@ -118,6 +118,28 @@ func Bare(level, boundary string) bool {
 	return !belay.Level(level).AtLeast(belay.L3) || boundary == belay.BoundaryFull
 }
 
+// Meet names what two boundaries of a set both allow, and returns the set that has it. One
+// that the set hasn't got allows no more than reading.
+func (s *Set) Meet(name, other string) (*Set, string) {
+	a, _ := s.Bound(name)
+	b, known := s.Bound(other)
+	if !known {
+		b, _ = s.Bound(belay.BoundaryReadOnly)
+	}
+	switch m := Meet(a, b); {
+	case m.as(a):
+		return s, a.Name
+	case m.as(b) || s == nil:
+		return s, b.Name
+	default:
+		set := *s
+		is := Boundary{Boundary: m.Is, Base: m.Is.Name, Tier: TierAgent}
+		is.Name = m.Name
+		set.doc.Boundaries = append(slices.Clip(s.doc.Boundaries), is)
+		return &set, m.Name
+	}
+}
+
 // Unbounded reports whether nothing is confined.
 func (b Bound) Unbounded() bool { return b.Is.Name == belay.BoundaryFull }
 
@@ -164,8 +186,8 @@ func Meet(a, b Bound) Bound {
 	return out
 }
 
-// within reports whether a boundary allows nothing that another doesn't.
-func (b Bound) within(o Bound) bool { return Meet(b, o).as(b) }
+// Within reports whether a boundary allows nothing that another doesn't.
+func (b Bound) Within(o Bound) bool { return Meet(b, o).as(b) }
 
 // as reports whether two boundaries allow the same.
 func (b Bound) as(o Bound) bool {
@@ -236,7 +258,7 @@ func LimitsText(l belay.ProcessLimits) string {
 			parts = append(parts, name+" "+value)
 		}
 	}
-	size := func(name string, n int64) { say(n > 0, false, name, sizeText(n)) }
+	size := func(name string, n int64) { say(n > 0, false, name, SizeText(n)) }
 	span := func(name string, d belay.Duration) { say(d > 0, false, name, d.String()) }
 	size("memory", l.Memory)
 	say(l.MemoryShare > 0, l.MemoryShare == d.MemoryShare, "memory", fmt.Sprintf("%d%%", l.MemoryShare))
@@ -260,8 +282,8 @@ func LimitsText(l belay.ProcessLimits) string {
 	return strings.Join(parts, ", ")
 }
 
-// sizeText is bytes as files write them.
-func sizeText(n int64) string {
+// SizeText is bytes as files write them.
+func SizeText(n int64) string {
 	for i, unit := range []string{"TiB", "GiB", "MiB", "KiB"} {
 		if size := int64(1) << (10 * (4 - i)); n >= size && n%size == 0 {
 			return strconv.FormatInt(n/size, 10) + unit

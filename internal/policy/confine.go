@@ -44,7 +44,7 @@ func (s *Set) confine(v *Verdict, r *Request) {
 	case r.Widened != nil:
 		bound, by = *r.Widened, "grant"
 	case !ok:
-	case wish.within(bound):
+	case wish.Within(bound):
 		bound, by, named = Meet(wish, bound), "the call", true
 	default:
 		bound, by, named, wider = wish, "the call", true, true

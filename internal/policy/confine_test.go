@@ -208,8 +208,22 @@ func TestMeetAllowsWhatBothAllow(t *testing.T) {
 		if !m.as(Meet(b, a)) || !Meet(a, a).as(a) || !Meet(Meet(a, b), c).as(Meet(a, Meet(b, c))) {
 			t.Fatalf("no meet: %+v of %+v and %+v", m, a, b)
 		}
-		if !m.within(a) || !m.within(b) {
+		if !m.Within(a) || !m.Within(b) {
 			t.Fatalf("it allows more than one of them: %+v of %+v and %+v", m, a, b)
+		}
+		declared := func(b Bound, name string) Boundary {
+			d := Boundary{Boundary: b.Is, Base: b.Is.Name}
+			d.Name = name
+			return d
+		}
+		two := &Set{doc: Document{Boundaries: []Boundary{declared(a, "a"), declared(b, "b")}}}
+		set, name := two.Meet("a", "b")
+		if is, ok := set.Bound(name); !ok || !is.as(m) {
+			t.Fatalf("%s is %+v, want %+v", name, is, m)
+		}
+		set, name = two.Meet("a", "c")
+		if is, ok := set.Bound(name); !ok || len(is.Is.Write) > 0 || is.Is.Network != belay.NetworkNone {
+			t.Fatalf("with one that isn't known %s is %+v", name, is)
 		}
 		for _, p := range []string{"/a/x", "/a/b/x", "/ab/x", "/c", "/x"} {
 			may := func(b Bound) bool {

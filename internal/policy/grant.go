@@ -32,7 +32,7 @@ func (g *Grant) ofHost(r *Request) bool {
 	return g.Prefix != "" && byHost(&r.Tool)
 }
 
-// byHost reports whether calls of a tool are told apart by the hosts that they name.
+// byHost reports whether grants of a tool are for the hosts that its calls name.
 func byHost(t *belay.ToolSpec) bool { return t.HostArg != "" && t.Command == nil && t.PathArg == "" }
 
 func onlyHost(hosts []string, host string) bool {

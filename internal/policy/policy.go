@@ -178,6 +178,9 @@ type Grant struct {
 	Within belay.Digest  `json:"within,omitempty"` // in this boundary alone
 	Left   int           `json:"left,omitempty"`   // calls that it covers yet; 0 counts none
 	Until  time.Time     `json:"until,omitzero"`   // it covers nothing from then on
+	Only   bool          `json:"only,omitempty"`   // of a tree: the agent that asked and those below it
+	Shared bool          `json:"shared,omitempty"` // with other threads: the session counts its calls
+	Copied bool          `json:"copied,omitempty"` // another thread got it
 
 	Stands *belay.ApprovalContext `json:"stands,omitempty"` // of a grant of one call: what it was allowed on; whoever starts it holds it to that
 }

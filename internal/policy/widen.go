@@ -66,7 +66,7 @@ func Widen(b Bound, op, target, workspace string) (wider Bound, why string) {
 	default:
 		return b, "what it was is unknown"
 	}
-	if wider.within(b) {
+	if wider.Within(b) {
 		return b, "the boundary allows that already, so something else is in the way"
 	}
 	return wider, ""

@@ -45,7 +45,7 @@ func (g *guard) watch(pgid int) {
 
 // end kills what is left of the group, and releases its number.
 func (g *guard) end() {
-	syscall.Kill(-g.pgid, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
+	syscall.Kill(-g.pgid, syscall.SIGKILL) //nolint:errcheck // no process left is fine
 	g.pipe.Close()
 	g.cmd.Wait() //nolint:errcheck // it was killed
 }

@@ -106,7 +106,7 @@ func (p *Process) supervise() {
 func (p *Process) signal(s syscall.Signal) {
 	switch {
 	case p.pty:
-		syscall.Kill(-p.PID, s) //nolint:errcheck // nobody left is fine
+		syscall.Kill(-p.PID, s) //nolint:errcheck // no process left is fine
 	case p.apart:
 		p.cmd.Process.Signal(s) //nolint:errcheck // as above
 	}

@@ -172,12 +172,23 @@ func (hs hierarchies) memory() (int64, error) {
 		return 0, fmt.Errorf("read the size of the memory: %w", err)
 	}
 	all := int64(info.Totalram) * int64(info.Unit)
+	dir, known := hs.at["memory"]
 	for _, name := range []string{"memory.limit_in_bytes", "memory.max"} {
-		if n := first(hs.at["memory"], name); n > 0 {
+		if n := first(dir, name); known && n > 0 {
 			all = min(all, n)
 		}
 	}
 	return all, nil
+}
+
+// Memory is how much there is for programs, in bytes; 0: that can't be found out.
+func Memory() int64 {
+	hs, _ := findCgroups() //nolint:errcheck // without groups it is the machine's
+	all, err := hs.memory()
+	if err != nil {
+		return 0
+	}
+	return all
 }
 
 type cgroupFile struct{ name, value string }

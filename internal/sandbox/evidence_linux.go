@@ -54,8 +54,8 @@ const (
 	overSize = 128 + int(syscall.SIGXFSZ)
 )
 
-// usage is what the groups counted. A limit is one that they held: memory that
-// somebody was ended for, a process that couldn't be made.
+// usage is what the groups counted. A limit counts if it was enforced: a process was
+// ended for memory, or couldn't be made.
 func (c *cgroup) usage() (e process.Evidence) {
 	if c == nil {
 		return e

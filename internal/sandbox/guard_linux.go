@@ -64,8 +64,8 @@ type placeholders struct {
 	over  *time.Timer // removes them
 }
 
-// stubMode marks a stub, with its emptiness: nobody makes an empty folder that
-// nobody may write.
+// stubMode marks a stub, with its emptiness: empty folders that can't be written don't
+// occur otherwise.
 const stubMode = 0o555
 
 // isStub reports whether a file may be a stub. A mask of the person's may have
@@ -203,7 +203,7 @@ func (s *placeholders) release() {
 	}
 }
 
-// settle removes the stubs if nobody needs them, in this process or another.
+// settle removes the stubs if no program needs them, in this process or another.
 func (s *placeholders) settle() {
 	if s.users > 0 || kept.at[s.root] != s {
 		return

@@ -152,8 +152,8 @@ func (h *Hold) Extend(d time.Duration) error {
 	return err
 }
 
-// extendTime is how long it may take to say so: a helper that doesn't listen
-// holds nobody up.
+// extendTime is how long sending the new end may take: a helper that doesn't listen
+// must not delay the runtime.
 const extendTime = 100 * time.Millisecond
 
 // report waits for what the helper says first, once it has its ends.

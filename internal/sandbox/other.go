@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"runtime"
 	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
@@ -35,12 +37,25 @@ func Probe() Machine {
 // ProbeCached is Probe: there is nothing to remember.
 func ProbeCached(string) Machine { return Probe() }
 
-// Seatbelt reports whether there is a sandbox that can be tried, though nobody has
-// verified it.
+// Memory is how much there is for programs, in bytes; 0: that can't be found out.
+func Memory() int64 {
+	out, err := exec.Command("/usr/sbin/sysctl", "-n", "hw.memsize").Output()
+	if err != nil {
+		return 0
+	}
+	n, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}
+
+// Seatbelt reports whether there is a sandbox that can be tried, though it is
+// unverified.
 func Seatbelt() bool { return runtime.GOOS == "darwin" }
 
 // Box refuses to start programs within a boundary, unless it is to try macOS's
-// sandbox and nobody asks for a level.
+// sandbox and no level is required.
 type Box struct {
 	b belay.Boundary
 	o Options

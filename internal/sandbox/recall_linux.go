@@ -86,7 +86,7 @@ type answer struct {
 // maxAnswer is more than a file has.
 const maxAnswer = 16 << 10
 
-// recalled reads a file that nobody else can have written.
+// recalled reads a file, if only this user can have written it.
 func recalled(file, key string) (Machine, bool) {
 	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 	if err != nil {

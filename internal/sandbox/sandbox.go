@@ -1,9 +1,9 @@
 // Package sandbox confines a program of the operating system. It promises: what
 // a boundary asks for is applied before the program's first instruction and
 // read back, not believed; when it can't be had the program doesn't run; and
-// whoever asked is told layer by layer what holds, what the machine lacks and
-// what somebody decided against. It decides nothing: which boundary a call gets
-// is the gate's business.
+// the result lists layer by layer what is enforced, what the machine lacks and what
+// a setting disables. It decides nothing: which boundary a call gets is the gate's
+// business.
 //
 // On Linux the runtime starts its own binary again as a helper, in namespaces
 // of its own. The helper reads its profile, applies the layers in an order that
@@ -39,9 +39,9 @@ type Options struct {
 	Hidden    []string                            // absolute paths that are shown empty whatever else holds: the store, keys
 	Protected func(path string) bool              // reports whether a path in the workspace, from its root, is one that can't be changed; nil is none
 	Secret    func(path string, folder bool) bool // reports whether a path in a folder, from its root, usually holds a secret, or is a folder of them: programs can't read those that no boundary names; nil is none
-	Disabled  []string                            // layers that somebody decided against
+	Disabled  []string                            // layers that a setting disables
 	Linger    time.Duration                       // what the program left may finish after it; 0 is half a second
-	Seatbelt  bool                                // try macOS's sandbox, which nobody has verified; elsewhere it means nothing
+	Seatbelt  bool                                // try macOS's sandbox, which is unverified; elsewhere it means nothing
 	Grace     time.Duration                       // from TERM to KILL when Limits.Wall is over; 0 is five seconds
 }
 

@@ -116,8 +116,8 @@ const (
 )
 
 // profile is the text of a profile that allows what b does, and no more than
-// that. What can't be had there is an error: a list of hosts, limits that
-// somebody set, and paths that can't be written down without a doubt.
+// that. What the system can't do is an error: a list of hosts, limits that aren't
+// defaults, and paths that can't be written without a doubt.
 func (s seatbelt) profile(b belay.Boundary) (string, error) {
 	l := b.Limits
 	l.Output, l.TotalCPU, l.TotalWritten, l.TotalTime = 0, 0, 0, 0 // the runtime counts these itself
@@ -172,9 +172,8 @@ func (t *sbpl) rule(what, filter string, paths []string) {
 }
 
 // quoted is a path as a string of the language, which knows quotes and
-// backslashes. What else it makes of control characters nobody promises, so a
-// path that has them is an error, and so is one that isn't the only name of what
-// it means.
+// backslashes. Its treatment of control characters isn't documented, so a path that
+// has them is an error, and so is one that isn't the only name of its file.
 func quoted(p string) (string, error) {
 	if !path.IsAbs(p) || path.Clean(p) != p || !utf8.ValidString(p) || strings.ContainsFunc(p, unicode.IsControl) {
 		return "", belay.Errorf(belay.CodeBadBoundary, "path %q can't stand in a profile", p).WithHint("an absolute path of printable characters, without . and ..")

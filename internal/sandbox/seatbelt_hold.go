@@ -14,10 +14,10 @@ import (
 )
 
 // layerSeatbelt is the layer of macOS. It isn't one of Layers, which levels are
-// made of: what it holds nobody has tried.
+// made of: it is untested.
 const layerSeatbelt = "seatbelt"
 
-// unverified is what stands beside the state of what nobody has tried.
+// unverified is the remark beside the state of an untested layer.
 const unverified = "unverified: a file that is to be closed is, and nothing else was tried"
 
 // gate is the shell's part, within the profile: it tries a file that is to be

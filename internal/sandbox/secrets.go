@@ -17,9 +17,9 @@ import (
 // secrets, nearest to its root first.
 const maxSwept = 50_000
 
-// secretsIn lists what lies in folders and below that usually holds a secret and
-// that nobody shows: files, and whole folders of keys. A link's end counts, where
-// it is in one of the folders. Version control's own files and installed packages
+// secretsIn lists what lies in folders and below, usually holds a secret and isn't in
+// shown: files, and whole folders of keys. A link's target counts, if it is in one of
+// the folders. Version control's own files and installed packages
 // aren't looked through.
 func secretsIn(roots []string, secret func(path string, folder bool) bool, shown func(path string) bool) (found []string) {
 	hide := func(p string) {
@@ -70,8 +70,8 @@ func regular(p string) bool {
 // maxTold is how much of a file is read to find out whether it holds a secret.
 const maxTold = 256 << 10
 
-// holdsSecret reports whether a file that may hold a secret does. Certificates and
-// settings of npm are told by what is in them: builds need those that hold none.
+// holdsSecret reports whether a file that may hold a secret does. For certificates and
+// settings of npm the content decides: builds need those without one.
 func holdsSecret(p string) bool {
 	var marks []string
 	switch name := strings.ToLower(filepath.Base(p)); {

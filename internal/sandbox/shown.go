@@ -21,8 +21,8 @@ func exists(path string) bool {
 	return err == nil
 }
 
-// demanded reports whether somebody set a limit that a group holds. Those that
-// boundaries have by default hold where they can.
+// demanded reports whether a limit that only a group enforces differs from the default.
+// Default limits are enforced where possible.
 func demanded(l belay.ProcessLimits) bool {
 	byDefault := belay.DefaultProcessLimits
 	if l.Processes == byDefault.Processes {

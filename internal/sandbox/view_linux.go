@@ -74,9 +74,9 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 	return p, err
 }
 
-// gather makes the group for the limits. Where nobody demands one of them the
-// program runs without a group that can't be had: its layer says why, and the
-// limit of processes is the user's then.
+// gather makes the group for the limits. If it can't be made and only default limits
+// need it, the program runs without: the layer says why, and the limit of processes
+// is the user's then.
 func (b *Box) gather(p *boxinit.Profile, h *Hold) (err error) {
 	if h.group, err = b.group(b.b.Limits); err == nil {
 		p.Cgroups = h.group.joins()

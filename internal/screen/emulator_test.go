@@ -15,10 +15,10 @@ type emulator struct {
 	width, height int
 	reflows       bool // a narrower terminal wraps what was drawn, a wider one joins it
 	rows          []row
-	top           int // of the rows that are on the screen; those before are the scrollback
-	x, y          int // the cursor; y from the top
-	hidden        bool
-	sync          bool
+	top           int    // of the rows that are on the screen; those before are the scrollback
+	x, y          int    // the cursor; y from the top
+	pushed        int    // how often a resize moved the cursor's row to the scrollback
+	cut           bool   // at the last column: the next row isn't gone on in
 	problem       string // the first sequence it doesn't know
 }
 
@@ -65,6 +65,9 @@ func (e *emulator) down() {
 }
 
 func (e *emulator) put(seq string, width int) {
+	if e.x+width > e.width && e.cut {
+		e.x = e.width - width
+	}
 	if e.x+width > e.width {
 		e.line().goes = true
 		e.down()
@@ -84,11 +87,10 @@ func (e *emulator) put(seq string, width int) {
 
 func (e *emulator) control(seq string) {
 	switch seq {
-	case "\x1b[?2026h", "\x1b[?2026l":
-		e.sync = strings.HasSuffix(seq, "h")
+	case "\x1b[?2026h", "\x1b[?2026l", "\x1b[?25h", "\x1b[?25l":
 		return
-	case "\x1b[?25h", "\x1b[?25l":
-		e.hidden = strings.HasSuffix(seq, "l")
+	case "\x1b[?7h", "\x1b[?7l":
+		e.cut = seq == "\x1b[?7l"
 		return
 	}
 	if rest, ok := strings.CutPrefix(seq, "\x1b["); ok && rest != "" {
@@ -130,30 +132,28 @@ func (e *emulator) control(seq string) {
 
 // resize gives the terminal another size, as tmux does it, or without wrapping anew.
 func (e *emulator) resize(width, height int) {
-	e.rows = e.rows[:e.top+e.height]
 	at, x := e.top+e.y, e.x
-	if width != e.width {
-		at, x = e.rewrap(width)
-	}
-	e.width = width
 	if spare := len(e.rows) - 1 - at; height < e.height { // rows below the cursor go first
 		e.rows = e.rows[:len(e.rows)-min(spare, e.height-height)]
+	}
+	if width != e.width {
+		at, x = e.rewrap(width, at)
 	}
 	for len(e.rows) < height {
 		e.rows = append(e.rows, row{})
 	}
-	e.height = height
-	e.top = max(0, len(e.rows)-height)
-	if at < e.top { // a wrapped screen may be longer than it was
-		e.rows = e.rows[:at+height]
-		e.top = at
+	e.width, e.height = width, height
+	e.top = len(e.rows) - height
+	if at < e.top { // what is below the cursor takes more rows than the screen has
+		at, x = e.top, 0
+		e.pushed++
 	}
-	e.x, e.y = min(x, width-1), at-e.top
+	e.x, e.y = min(x, width), at-e.top
 }
 
 // rewrap returns where the cursor is then.
-func (e *emulator) rewrap(width int) (at, x int) {
-	at, x = e.top+e.y, e.x
+func (e *emulator) rewrap(width, at int) (newAt, newX int) {
+	x := e.x
 	if !e.reflows {
 		for i, r := range e.rows {
 			e.rows[i].cells = r.cells[:min(len(r.cells), width)]
@@ -161,7 +161,7 @@ func (e *emulator) rewrap(width int) (at, x int) {
 		return at, x
 	}
 	var rows []row
-	newAt, newX := 0, x
+	newAt, newX = 0, x
 	for i := 0; i < len(e.rows); {
 		var whole []string
 		cursor := -1

@@ -30,7 +30,7 @@ const closeTime = 2 * time.Second
 type Region struct {
 	Lines    []string
 	Row, Col int  // of the cursor within Lines, from 0
-	Cursor   bool // whether it is shown
+	Cursor   bool // whether it is shown, as a reversed character
 }
 
 // Screen prints finished lines and draws the live region below them. Its methods
@@ -192,14 +192,20 @@ func (s *Screen) write() {
 	}
 }
 
-// Sequences of the terminal. Erasing begins in the second column: tmux moves what is
-// erased from the screen's first cell on to its scrollback.
+// Sequences of the terminal. What begins in the cursor's row is erased from the second
+// column on: tmux moves what is erased from the screen's first cell on to its scrollback. A line feed comes before the
+// return: the return may go to a row in the middle of the line, and a resize between them
+// would keep the cursor there.
 const (
 	syncOn     = "\x1b[?2026h"
 	syncOff    = "\x1b[?2026l"
 	hideCursor = "\x1b[?25l"
 	showCursor = "\x1b[?25h"
-	eraseBelow = "\x1b[K\x1b[C\x1b[J\r"
+	wrapOn     = "\x1b[?7h"
+	wrapOff    = "\x1b[?7l"
+	eraseBelow = "\r\x1b[K\x1b[C\x1b[J\r"
+	rowUp      = "\x1b[A"
+	endLine    = "\n\r"
 	plainText  = "\x1b[m"
 )
 
@@ -213,6 +219,7 @@ func (s *Screen) frame() (frame string, ended bool) {
 		s.mu.Unlock()
 		return "", ended
 	}
+	erase := s.lost || len(s.drawn.Lines) > 0
 	if s.lost {
 		s.active, s.drawn = false, Region{}
 	}
@@ -232,33 +239,18 @@ func (s *Screen) frame() (frame string, ended bool) {
 		b.WriteString(s.on)
 	}
 	b.WriteString(syncOn + hideCursor)
-	if len(s.drawn.Lines) > 0 {
-		b.WriteString("\r")
-		up(&b, s.drawn.above(width))
+	if erase {
 		b.WriteString(eraseBelow)
 	}
 	if dropped > 0 {
-		fmt.Fprintf(&b, "[%d lines aren't shown: the terminal didn't take them]\r\n", dropped)
+		fmt.Fprintf(&b, "[%d lines aren't shown: the terminal didn't take them]"+endLine, dropped)
 	}
 	for _, l := range lines {
 		b.WriteString(l)
-		b.WriteString(plainText + "\r\n")
+		b.WriteString(plainText + endLine)
 	}
-	for i, l := range want.Lines {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		b.WriteString(l)
-		b.WriteString(plainText)
-	}
-	if n := len(want.Lines); n > 0 {
-		b.WriteString("\r")
-		up(&b, n-1-want.Row)
-		if want.Col > 0 {
-			fmt.Fprintf(&b, "\x1b[%dC", want.Col)
-		}
-	}
-	if want.Cursor || len(want.Lines) == 0 {
+	want.draw(&b)
+	if len(want.Lines) == 0 {
 		b.WriteString(showCursor)
 	}
 	b.WriteString(syncOff + sent)
@@ -269,9 +261,33 @@ func (s *Screen) frame() (frame string, ended bool) {
 	return b.String(), ended
 }
 
-func up(b *strings.Builder, n int) {
-	if n > 0 {
-		fmt.Fprintf(b, "\x1b[%dA", n)
+// draw draws the region from its last row up, so that the terminal's own cursor rests
+// where the region begins, and what is below the cursor is the region. That is so
+// whatever size the terminal has when this comes, or gets later: it moves its cursor with
+// the text. A frame that was made for another size erases no finished line then, and
+// leaves nothing of the region before. Going back to the beginning by a number of rows
+// could do either: how many there are depends on a size that is known too late. The rows
+// are made by line feeds, which a smaller terminal scrolls, and aren't wrapped.
+//
+// The cursor that a person sees is drawn. The terminal's own is hidden below it if that
+// is in the first row: what composes characters shows itself there.
+func (r Region) draw(b *strings.Builder) {
+	if len(r.Lines) == 0 {
+		return
+	}
+	b.WriteString(strings.Repeat("\n", len(r.Lines)-1) + wrapOff)
+	for i, l := range slices.Backward(r.Lines) {
+		if r.Cursor && i == r.Row {
+			l = withCursor(l, r.Col)
+		}
+		b.WriteString(l + plainText + "\r")
+		if i > 0 {
+			b.WriteString(rowUp)
+		}
+	}
+	b.WriteString(wrapOn)
+	if r.Row == 0 && r.Col > 0 {
+		fmt.Fprintf(b, "\x1b[%dC", r.Col)
 	}
 }
 
@@ -298,15 +314,4 @@ func (r Region) cut(width, height int) Region {
 
 func (r Region) equal(o Region) bool {
 	return r.Row == o.Row && r.Col == o.Col && r.Cursor == o.Cursor && slices.Equal(r.Lines, o.Lines)
-}
-
-// above returns how many rows of a terminal with this width the region has above the
-// cursor. It was drawn for another width, perhaps: a terminal that became narrower
-// wraps its lines.
-func (r Region) above(width int) int {
-	n := 0
-	for _, l := range r.Lines[:r.Row] {
-		n += Rows(l, width)
-	}
-	return n + rowOf(r.Lines[r.Row], r.Col, width)
 }

@@ -7,6 +7,7 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+	"time"
 
 	"golang.org/x/term"
 
@@ -17,13 +18,16 @@ import (
 // one, pastes are marked, and changes of focus and size are told.
 type Terminal struct {
 	*Screen
-	in, out *os.File
-	events  chan Event
-	chunks  chan []byte // what was read; an empty one is the end of the input
-	resized chan struct{}
-	signals chan os.Signal
-	end     context.CancelFunc
-	done    sync.WaitGroup
+	in, out   *os.File
+	events    chan Event
+	chunks    chan []byte // what was read; an empty one is the end of the input
+	resized   chan struct{}
+	signals   chan os.Signal
+	continues chan struct{} // SIGCONT came
+	end       context.CancelFunc
+	done      sync.WaitGroup
+
+	guardian *guardian // gives the terminal back if this process can't
 
 	mu     sync.Mutex // held while the terminal's modes change
 	cooked *term.State
@@ -35,7 +39,7 @@ type Terminal struct {
 // Pastes are marked, the focus is told.
 const (
 	modesOn  = "\x1b[?2004h\x1b[?1004h"
-	modesOff = "\x1b[?2004l\x1b[?1004l" + showCursor + plainText
+	modesOff = "\x1b[?2004l\x1b[?1004l" + wrapOn + showCursor + plainText
 )
 
 // Open takes over a terminal. The caller must defer Close.
@@ -44,9 +48,10 @@ func Open(in, out *os.File) (*Terminal, error) {
 	if err != nil {
 		return nil, noTerminal(err)
 	}
+	guardian := newGuardian(in, out)
 	ctx, end := context.WithCancel(context.Background())
 	t := &Terminal{in: in, out: out, cooked: cooked, end: end,
-		events: make(chan Event), chunks: make(chan []byte), resized: make(chan struct{}, 1), signals: make(chan os.Signal, 8)}
+		events: make(chan Event), chunks: make(chan []byte), resized: make(chan struct{}, 1), continues: make(chan struct{}, 1), signals: make(chan os.Signal, 8)}
 	t.Screen = New(out, t.Size, modesOn, modesOff)
 	signal.Notify(t.signals, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT, syscall.SIGTERM, syscall.SIGHUP)
 	t.done.Go(func() { t.watch(ctx) })
@@ -55,6 +60,7 @@ func Open(in, out *os.File) (*Terminal, error) {
 		t.pump(ctx)
 	})
 	t.mu.Lock()
+	t.guardian = guardian.ready()
 	err = t.take()
 	t.mu.Unlock()
 	if err != nil {
@@ -69,8 +75,11 @@ func noTerminal(err error) error {
 }
 
 // Size returns how many columns and rows the terminal has; 80 × 24 if it doesn't say.
-func (t *Terminal) Size() (width, height int) {
-	width, height, err := term.GetSize(int(t.out.Fd()))
+func (t *Terminal) Size() (width, height int) { return Size(t.out) }
+
+// Size returns how many columns and rows a terminal has; 80 × 24 if it doesn't say.
+func Size(out *os.File) (width, height int) {
+	width, height, err := term.GetSize(int(out.Fd()))
 	if err != nil || width <= 0 || height <= 0 {
 		return 80, 24
 	}
@@ -99,12 +108,22 @@ func (t *Terminal) Stop() error {
 	return t.Release(func() error { return t.stop(0) })
 }
 
-// stop sends SIGTSTP to a process, or to the own group, as if this program didn't
-// catch it.
+// stop stops processes, this one among them, and returns when it continues. The kernel
+// may stop another thread first: without the wait this one would take the terminal and
+// draw before it is stopped itself. SIGTSTP stays caught once it was.
 func (t *Terminal) stop(pid int) error {
-	signal.Reset(syscall.SIGTSTP)
-	defer signal.Notify(t.signals, syscall.SIGTSTP)
-	return syscall.Kill(pid, syscall.SIGTSTP)
+	select {
+	case <-t.continues:
+	default:
+	}
+	if err := syscall.Kill(pid, syscall.SIGSTOP); err != nil {
+		return err
+	}
+	select {
+	case <-t.continues:
+	case <-time.After(time.Second): // the time passes while it is stopped, too
+	}
+	return nil
 }
 
 // Close gives the terminal back as it was, without the region. It may be called more
@@ -133,6 +152,7 @@ func (t *Terminal) leave() {
 	signal.Stop(t.signals)
 	t.give()
 	t.Screen.Close()
+	t.guardian.dismiss()
 	t.end()
 }
 
@@ -203,6 +223,10 @@ func (t *Terminal) watch(ctx context.Context) {
 			case syscall.SIGTSTP:
 				t.stopped()
 			case syscall.SIGCONT:
+				select {
+				case t.continues <- struct{}{}:
+				default:
+				}
 				t.continued()
 			default:
 				t.leave()

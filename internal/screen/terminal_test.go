@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/exec"
 	"strings"
 	"sync"
 	"syscall"
@@ -114,7 +115,7 @@ func TestATerminalIsGivenBack(t *testing.T) {
 	d.isRaw("open")
 	d.shows(modesOn)
 	terminal.Draw(Region{Lines: []string{"› live"}, Row: 0, Col: 2, Cursor: true})
-	d.shows("› live")
+	d.shows("› " + withCursor("live", 0))
 	d.main.WriteString("a\x1b[200~b\x1b[201~") //nolint:errcheck // the events tell
 	if e, _ := next(t, terminal); e != (Key{"a", "a"}) {
 		t.Errorf("%#v", e)
@@ -146,7 +147,7 @@ func TestATerminalIsGivenBack(t *testing.T) {
 	if _, ok := next(t, terminal); ok {
 		t.Error("an event came after Close")
 	}
-	d.shows("last words" + plainText + "\r\n" + showCursor + syncOff + modesOff)
+	d.shows("last words" + plainText + endLine + showCursor + syncOff + modesOff)
 	if err := terminal.Release(func() error { return nil }); err != nil {
 		t.Error(err)
 	}
@@ -178,6 +179,70 @@ func TestSignalsGiveTheTerminalBack(t *testing.T) {
 		panic("broken")
 	}()
 	d.isCooked("panic")
+}
+
+// dying says how a program ends that has a terminal.
+const dying = "SCREEN_TEST_DYING"
+
+// dies takes a terminal over and ends without giving it back.
+func dies(how string) {
+	terminal, err := Open(os.Stdin, os.Stdout)
+	if err != nil {
+		os.Exit(1)
+	}
+	terminal.Draw(Region{Lines: []string{"› live"}, Cursor: true})
+	for range terminal.Events() { // a key is the moment
+		switch how {
+		case "panic":
+			go func() { panic("broken") }()
+			select {}
+		case "exit":
+			os.Exit(3)
+		}
+	}
+	select {} // it was asked to end, and doesn't
+}
+
+// TestADeadProcessLeavesATerminalAsItWas: whatever ends it, keys come in lines again, and
+// pastes aren't marked.
+func TestADeadProcessLeavesATerminalAsItWas(t *testing.T) {
+	for _, how := range []string{"panic", "exit", "kill", "hangup"} {
+		t.Run(how, func(t *testing.T) {
+			t.Parallel()
+			d := newDevice(t)
+			go io.Copy(writer{d}, d.main) //nolint:errcheck // it ends with the device
+			cmd := exec.Command(os.Args[0])
+			cmd.Env = append(os.Environ(), dying+"="+how)
+			cmd.Stdin, cmd.Stdout, cmd.Stderr = d.tty, d.tty, d.tty
+			cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+			if err := cmd.Start(); err != nil {
+				t.Fatal(err)
+			}
+			defer func() {
+				cmd.Process.Kill() //nolint:errcheck // it has ended
+				cmd.Wait()         //nolint:errcheck // how it ends is the test
+			}()
+			d.shows(withCursor("› live", 0))
+			d.isRaw("while it runs")
+			switch how {
+			case "kill":
+				cmd.Process.Kill() //nolint:errcheck // the terminal tells
+			case "hangup":
+				cmd.Process.Signal(syscall.SIGHUP) //nolint:errcheck // the terminal tells
+			default:
+				d.main.WriteString("x") //nolint:errcheck // the terminal tells
+			}
+			d.shows(modesOff)
+			for end := time.Now().Add(terminalTime); ; time.Sleep(time.Millisecond) {
+				if now, err := term.GetState(int(d.tty.Fd())); err == nil && *now == *d.was {
+					break
+				}
+				if time.Now().After(end) {
+					t.Fatal("the terminal isn't as it was")
+				}
+			}
+		})
+	}
 }
 
 // TestTheEndOfTheInputEndsEvents: the window was closed.

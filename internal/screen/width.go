@@ -1,6 +1,10 @@
 package screen
 
-import "github.com/charmbracelet/x/ansi"
+import (
+	"strings"
+
+	"github.com/charmbracelet/x/ansi"
+)
 
 // Width returns how many columns a line takes. Colours take none.
 func Width(line string) int { return ansi.StringWidth(line) }
@@ -17,19 +21,17 @@ func Cut(line string, width int) string {
 	return ansi.Truncate(line, width, "…")
 }
 
-// Rows returns how many rows a line takes on a terminal of this width.
-func Rows(line string, width int) int { return rowOf(line, Width(line)-1, width) + 1 }
-
-// rowOf returns the row, from 0, that a column of a line is in when a terminal of this
-// width wraps the line. A wide character isn't cut: it begins the next row.
-func rowOf(line string, column, width int) int {
-	row, at, x := 0, 0, 0
-	for state := byte(0); len(line) > 0 && at <= column; {
-		_, w, n, next := ansi.DecodeSequence(line, state, nil)
-		if x+w > width && x > 0 {
-			row, x = row+1, 0
+// withCursor returns a line with the character in a column reversed. A wide character is
+// in both of its columns.
+func withCursor(line string, column int) string {
+	const on, off = "\x1b[7m", "\x1b[27m"
+	at := 0
+	for rest, state := line, byte(0); len(rest) > 0; {
+		seq, w, n, next := ansi.DecodeSequence(rest, state, nil)
+		if at+w > column {
+			return line[:len(line)-len(rest)] + on + seq + off + rest[n:]
 		}
-		at, x, state, line = at+w, x+w, next, line[n:]
+		at, rest, state = at+w, rest[n:], next
 	}
-	return row
+	return line + plainText + strings.Repeat(" ", column-at) + on + " " + off
 }

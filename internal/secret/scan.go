@@ -439,7 +439,7 @@ const (
 	leastRun = 16 // characters of base64 in which a value fits
 	// leastLine is how long the lines of wrapped base64 are at least.
 	leastLine = 60
-	// mostRun is how much of a run that goes on is looked at again.
+	// mostRun is how much of a run that continues is scanned again.
 	mostRun = 4 << 10
 )
 
@@ -507,8 +507,8 @@ func runEnd(plain []byte, i int) int {
 	return i
 }
 
-// again is from where on a run that goes on is looked at again: not all of a long
-// one, but whole lines, so that it is read as before.
+// again is the offset from which a run that continues is scanned again: not all of a
+// long run, but whole lines, so that it is read as before.
 func (s *scanner) again() int {
 	from := max(0, len(s.run)-mostRun) &^ 3
 	if len(s.lines) == 1 {

@@ -2,7 +2,7 @@
 // outputs, facts. It promises that a registered value doesn't pass, in the
 // spellings in which programs usually print one: as it is, escaped for JSON, JSON
 // inside JSON, a URL or HTML, in base64, also in the middle of something longer, in
-// hexadecimal, and with each byte escaped. Values that nobody registered are found
+// hexadecimal, and with each byte escaped. Unregistered values are found
 // by the forms in which vendors and programs write them: as they are, escaped for
 // a URL or JSON, with codes of a terminal in between, and in base64. JSON stays
 // JSON when its strings are scrubbed before they are encoded.

@@ -104,6 +104,11 @@ func TestOnlyWhoMayAnswerMayWiden(t *testing.T) {
 		if a := r.command("submit_turn", owner, body); a.status != 200 {
 			t.Errorf("owner, %s: %d %s", c.settings, a.status, a.body)
 		}
+		for command, of := range map[string]string{"run_agents": `"agents":["reviewer"]`, "call_tool": `"tool":"todo"`} {
+			if a := r.command(command, operator, `{`+of+`,"settings":`+c.settings+`}`); a.Code != belay.CodeForbidden || a.Field != c.field {
+				t.Errorf("operator, %s with %s: %d %s", command, c.settings, a.status, a.body)
+			}
+		}
 	}
 	for _, mode := range []string{"plan", "never", "untrusted", "default"} {
 		if a := r.command("submit_turn", operator, `{"text":"go","settings":{"mode":"`+mode+`"}}`); a.status != 200 {

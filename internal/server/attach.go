@@ -38,7 +38,7 @@ const (
 
 // attachTimings is how an attachment spends its time.
 type attachTimings struct {
-	beat  time.Duration // between two looks whether the client lives and its token is good
+	beat  time.Duration // between two looks whether the client lives and its token is good, also of a stream
 	idle  time.Duration // without a byte from or to the program, after which it ends
 	stall time.Duration // that a client may take nothing
 	close time.Duration // that a client has to say goodbye

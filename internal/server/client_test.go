@@ -23,10 +23,14 @@ import (
 // refusedHere are the commands that the state of the test can't do, and what the
 // client is told.
 var refusedHere = map[string]belay.Code{
-	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState,
-	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "send_subagent_input": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
+	"retry_task": belay.CodeBadState, "resolve_permission": belay.CodeBadState, "clear_goal": belay.CodeBadState, "read_peer_session": belay.CodeNotFound, "tell_peer_session": belay.CodeNotFound,
+	"write_process_stdin": belay.CodeBadCommand, "terminate_process": belay.CodeNotFound, "read_process_output": belay.CodeNotFound, "revoke_token": belay.CodeNotFound, "test_mcp_server": belay.CodeNotFound, "trust_mcp_server": belay.CodeNotFound, "login_mcp_server": belay.CodeNotFound, "finish_mcp_login": belay.CodeNotFound, "logout_mcp_server": belay.CodeNotFound, "trust_file": belay.CodeNotGoverned, "revoke_grant": belay.CodeNotFound, "close_subagent": belay.CodeNotFound, "wait_subagents": belay.CodeNotFound, "send_subagent_input": belay.CodeNotFound, "unpin_context": belay.CodeNotFound,
 	"append_task_progress": belay.CodeBadCommand, "complete_task": belay.CodeBadState, "fail_task": belay.CodeBadState, // it says nothing; an attempt runs
 	"start_task": belay.CodeNotFound, "link_tasks": belay.CodeNotFound, "unlink_tasks": belay.CodeNotFound, // the task wasn't planned
+	"run_agents":  belay.CodeNotFound,
+	"pause_agent": belay.CodeNotFound, "resume_agent": belay.CodeNotFound, "stop_agent": belay.CodeNotFound, "check_agent": belay.CodeNotFound,
+	"save_rule":      belay.CodeBadPolicy, // the file has no rule
+	"resume_task":    belay.CodeBadState,  // it isn't paused
 	"pause_subagent": belay.CodeNotFound, "resume_subagent": belay.CodeNotFound,
 	"fork_session": belay.CodeBadState, "rollback_thread": belay.CodeBadState, "undo_turns": belay.CodeBadState,
 }
@@ -63,8 +67,8 @@ func TestTheClientRoundTripsEveryCommand(t *testing.T) {
 			t.Fatal(err)
 		}
 		values := map[string]string{"sessionId": "s1", "taskId": string(told.Task), "actionId": string(q.ID), "decision": "deny", "queuedTurnId": "t3", "queuedTurnIds": `["t3","t2"]`, "text": "go",
-			"tool": "todo", "processId": "proc_x", "subagentId": "sub_x", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x", "server": "none", "pinId": "p1",
-			"objective": "go", "reason": "no", "relation": "evidence", "targetId": "ev_1", "turn": "0", "budget": "500ktok", "rules": "version: 1", "settings": `{"mode":"plan"}`, "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
+			"tool": "todo", "processId": "proc_x", "subagentId": "sub_x", "peerSessionId": "s2", "grantId": "evt_x", "channelId": "phone", "position": "1", "role": "viewer", "tokenId": "tok_x", "server": "none", "redirect": "http://127.0.0.1:1/callback", "login": "login_x", "address": "http://127.0.0.1:1/callback", "pinId": "p1",
+			"objective": "go", "task": "go", "reason": "no", "scope": "session", "upTo": "1", "agents": `["none"]`, "agent": "none", "relation": "evidence", "targetId": "ev_1", "turn": "0", "budget": "500ktok", "rules": "version: 1", "settings": `{"mode":"plan"}`, "path": "notes.md", "digest": "sha256:0", "content": `"` + base64.StdEncoding.EncodeToString([]byte(ownTranscript)) + `"`}
 		if c.Name == "ack_events" {
 			r.channel("reconnect_channel", owner, `{"channelId":"phone"}`)
 		}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"net/url"
 	"path"
 	"strings"
+	"sync"
 )
 
 // pagePolicy is what a page of the console may do: use what comes from here, and make
@@ -16,7 +18,10 @@ import (
 const pagePolicy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
 
 // pages are the addresses that show the page; where its script finds the rest.
-var pages = []string{"/{$}", "/sessions", "/sessions/{id}", "/approvals", "/approvals/{id}", "/policies", "/access"}
+var pages = []string{"/{$}", "/sessions", "/sessions/{id}", "/approvals", "/approvals/{id}", "/programs", "/programs/{id}", "/policies", "/costs", "/health", "/access", "/settings"}
+
+// page is the file that the addresses of the page show.
+const page = "/index.html"
 
 // kinds are those of the console's files.
 var kinds = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml"}
@@ -24,8 +29,11 @@ var kinds = map[string]string{".html": "text/html; charset=utf-8", ".js": "text/
 // console is the page with its files, by path. It has no data: what the page shows, it
 // reads with a token as any client does.
 type console struct {
+	again func(context.Context) (fs.FS, error) // makes them anew for each load of the page; nil: they stay
+	under *http.ServeMux                       // the addresses of the page
+
+	mu    sync.RWMutex
 	files map[string]asset
-	under *http.ServeMux // the addresses of the page
 }
 
 type asset struct {
@@ -35,33 +43,64 @@ type asset struct {
 }
 
 // newConsole reads the files; nil where there are none.
-func newConsole(from fs.FS) (*console, error) {
+func newConsole(from fs.FS, again func(context.Context) (fs.FS, error)) (*console, error) {
 	if from == nil {
 		return nil, nil
 	}
-	c := &console{files: map[string]asset{}, under: http.NewServeMux()}
+	c := &console{again: again, under: http.NewServeMux()}
+	if err := c.read(from); err != nil {
+		return nil, err
+	}
+	c.mount(c.under)
+	return c, nil
+}
+
+// read takes the files over.
+func (c *console) read(from fs.FS) error {
+	files := map[string]asset{}
 	err := fs.WalkDir(from, ".", func(name string, d fs.DirEntry, err error) error {
 		if err != nil || d.IsDir() {
 			return err
 		}
 		b, err := fs.ReadFile(from, name)
 		sum := sha256.Sum256(b)
-		c.files["/"+name] = asset{b, kinds[path.Ext(name)], `"` + hex.EncodeToString(sum[:16]) + `"`}
+		files["/"+name] = asset{b, kinds[path.Ext(name)], `"` + hex.EncodeToString(sum[:16]) + `"`}
 		return err
 	})
-	if err == nil && c.files["/index.html"].body == nil {
+	if err == nil && files["/index.html"].body == nil {
 		err = fmt.Errorf("server: the console has no index.html")
 	}
-	c.mount(c.under)
-	return c, err
+	if err == nil {
+		c.mu.Lock()
+		c.files = files
+		c.mu.Unlock()
+	}
+	return err
 }
 
-// has reports whether a path is the console's.
-func (c *console) has(path string) bool {
-	if c == nil {
+// file is a file as it is now. The page is made anew, where it is made of sources.
+func (c *console) file(ctx context.Context, name string) (asset, error) {
+	if c.again != nil && name == page {
+		from, err := c.again(ctx)
+		if err == nil {
+			err = c.read(from)
+		}
+		if err != nil {
+			return asset{}, err
+		}
+	}
+	c.mu.RLock()
+	defer c.mu.RUnlock()
+	return c.files[name], nil
+}
+
+// has reports whether an address is the console's. It is read as the routes read it: a
+// slash or a dot that is written with % is a part of a name.
+func (c *console) has(at *url.URL) bool {
+	if c == nil || !plain(at.EscapedPath()) {
 		return false
 	}
-	_, pattern := c.under.Handler(&http.Request{Method: "GET", URL: &url.URL{Path: path}})
+	_, pattern := c.under.Handler(&http.Request{Method: "GET", URL: at})
 	return pattern != ""
 }
 
@@ -71,7 +110,7 @@ func (c *console) mount(mux *http.ServeMux) {
 		return
 	}
 	for _, p := range pages {
-		mux.HandleFunc("GET "+p, c.serve("/index.html"))
+		mux.HandleFunc("GET "+p, c.serve(page))
 	}
 	for name := range c.files {
 		mux.HandleFunc("GET "+name, c.serve(name))
@@ -80,14 +119,18 @@ func (c *console) mount(mux *http.ServeMux) {
 
 // serve answers with a file, or with nothing to one who has it.
 func (c *console) serve(name string) http.HandlerFunc {
-	a := c.files[name]
 	return func(w http.ResponseWriter, r *http.Request) {
+		a, err := c.file(r.Context(), name)
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusInternalServerError)
+			return
+		}
 		w.Header().Set("Content-Type", a.kind)
 		w.Header().Set("ETag", a.tag)
 		if strings.Contains(r.Header.Get("If-None-Match"), a.tag) {
 			w.WriteHeader(http.StatusNotModified)
 			return
 		}
-		w.Write(a.body) //nolint:errcheck // the client is gone; there is nobody to tell
+		w.Write(a.body) //nolint:errcheck // the client is gone
 	}
 }

@@ -19,7 +19,11 @@ func withPage(c *Config) {
 // Guarantee: V46.
 func TestThePageNeedsNoTokenAndHasNoData(t *testing.T) {
 	r := newRig(t, once, withPage)
-	for path, kind := range map[string]string{"/": "text/html; charset=utf-8", "/sessions": "text/html; charset=utf-8", "/sessions/sess_1": "text/html; charset=utf-8", "/approvals/act_1": "text/html; charset=utf-8", "/app.js": "text/javascript; charset=utf-8"} {
+	all := map[string]string{"/app.js": "text/javascript; charset=utf-8"}
+	for _, p := range pages {
+		all[strings.NewReplacer("{$}", "", "{id}", "x_1").Replace(p)] = "text/html; charset=utf-8"
+	}
+	for path, kind := range all {
 		a := r.do("GET", path, "", "")
 		if a.status != http.StatusOK || a.header.Get("Content-Type") != kind {
 			t.Errorf("%s: %d %v", path, a.status, a.header)
@@ -36,7 +40,7 @@ func TestThePageNeedsNoTokenAndHasNoData(t *testing.T) {
 			t.Errorf("POST %s: %d %s", path, a.status, a.body)
 		}
 	}
-	for _, path := range []string{"/v1/sessions", "/v1/caller", "/metrics", "/sessions/a/b", "/nothing", "/index.htm", "/../go.mod"} {
+	for _, path := range []string{"/v1/sessions", "/v1/caller", "/metrics", "/sessions/a/b", "/nothing", "/index.htm", "/../go.mod", "/v1/content/%2e%2e%2f%2e%2e%2fsessions", "/v1/sessions/x%2f..%2f..%2f..%2fapprovals", "/v1/x%2f..%2f..%2fapp.js"} {
 		if a := r.do("GET", path, "", ""); a.status != http.StatusUnauthorized || a.header.Get("Content-Security-Policy") == pagePolicy || a.header.Get("Cache-Control") != "no-store" {
 			t.Errorf("%s without a token: %d %v", path, a.status, a.header)
 		}

@@ -3,9 +3,12 @@ package server
 import (
 	"encoding/json"
 	"net/http"
+	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -28,9 +31,13 @@ func sample(t reflect.Type) (right, wrong string) {
 	if t == reflect.TypeFor[input.Base64]() {
 		return `"eHg="`, `"x"`
 	}
+	if t == reflect.TypeFor[json.RawMessage]() { // any value is right
+		return "{}", ""
+	}
 	switch t.Kind() {
 	case reflect.Struct:
-		return "{}", `"x"`
+		optional := func(f input.Field) bool { return !f.Required }
+		return body(slices.DeleteFunc(input.Fields(t), optional), nil), `"x"`
 	case reflect.Slice:
 		return "[]", `{}`
 	case reflect.Map:
@@ -78,7 +85,9 @@ func TestEveryFieldOfEveryCommandIsHeldToItsType(t *testing.T) {
 			refused(c, "an unknown field", "nobodyKnowsThis", body(append(fields, input.Field{Name: "nobodyKnowsThis", Of: reflect.TypeFor[string]()}), nil))
 			for _, f := range fields {
 				right, wrong := sample(f.Of)
-				refused(c, f.Name+" of a wrong type", f.Name, body(fields, map[string]string{f.Name: wrong}))
+				if wrong != "" {
+					refused(c, f.Name+" of a wrong type", f.Name, body(fields, map[string]string{f.Name: wrong}))
+				}
 				refused(c, f.Name+" twice", f.Name, strings.TrimSuffix(body(fields, nil), "}")+`,"`+f.Name+`":`+right+"}")
 				upper := strings.ToUpper(f.Name[:1]) + f.Name[1:]
 				refused(c, f.Name+" misspelt", upper, strings.TrimSuffix(body(fields, map[string]string{f.Name: ""}), "}")+comma(len(fields) > 1)+`"`+upper+`":`+right+"}")
@@ -182,7 +191,7 @@ func TestABodyIsBounded(t *testing.T) {
 		{"GET", "/v1/search", "", nil, 400},
 		{"GET", "/v1/stream?since=x", "", nil, 400},
 		{"POST", "/v1/commands/submit_turn", `{"text":"x"}`, []string{"Belay-Channel", "c9"}, 404},
-		{"POST", "/v1/runs", `{"agentId":"nobody","sessionKey":"k","message":"x"}`, nil, 404},
+		{"POST", "/v1/runs", `{"agentId":"","sessionKey":"k","message":"x"}`, nil, 400},
 		{"POST", "/v1/runs", `{"agentId":"default","message":"x"}`, nil, 400},
 		{"POST", "/v1/runs", `{"agentId":"default","sessionKey":"a b","message":"x"}`, nil, 400},
 		{"POST", "/v1/runs", `{"agentId":"default","sessionKey":"k","message":" "}`, nil, 400},
@@ -269,4 +278,32 @@ func TestARefusalSaysHowToMendIt(t *testing.T) {
 	if p := input.ProblemOf(input.Decode([]byte(`{"actionId":"a","decision":"allow","until":"tomorrow"}`), new(approvals.RespondAction))); p.Field != "until" || p.Hint != input.ExampleTime {
 		t.Errorf("a time: %+v", p)
 	}
+}
+
+// deadlines is a connection's answer that notes until when it may be read and written.
+type deadlines struct {
+	*httptest.ResponseRecorder
+	read, write time.Time
+}
+
+func (d *deadlines) SetReadDeadline(at time.Time) error  { d.read = at; return nil }
+func (d *deadlines) SetWriteDeadline(at time.Time) error { d.write = at; return nil }
+
+// TestALargeBodyHasTime to arrive over a slow connection, and its answer has time after that.
+func TestALargeBodyHasTime(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		for _, c := range []struct {
+			length int64
+			read   bool
+			within time.Duration
+		}{{app.MaxBody, false, answerWithin}, {app.MaxBody + 1, true, documentWithin}, {-1, false, answerWithin}} {
+			r := httptest.NewRequest(http.MethodPost, "/v1/commands/submit_turn", nil)
+			r.ContentLength = c.length
+			d, until := &deadlines{ResponseRecorder: httptest.NewRecorder()}, time.Time{}
+			within(answerWithin, func(_ http.ResponseWriter, r *http.Request) { until, _ = r.Context().Deadline() })(d, r)
+			if want := time.Now().Add(c.within); !d.write.Equal(want) || !until.Equal(want) || d.read.Equal(want) != c.read {
+				t.Errorf("%d bytes: read until %s, written until %s, done until %s; want %s", c.length, d.read, d.write, until, want)
+			}
+		}
+	})
 }

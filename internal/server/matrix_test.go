@@ -1,7 +1,9 @@
 package server
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +18,7 @@ import (
 )
 
 // ownCommands is how many rows of the table aren't the standard's.
-const ownCommands = 32
+const ownCommands = 51
 
 // readModels are the rows of reads that are read models of the standard.
 func readModels() []app.Read {
@@ -26,8 +28,6 @@ func readModels() []app.Read {
 // waiting for what: the commands whose subsystem isn't here yet. Whoever makes
 // one work takes it out.
 var notHere = map[string]string{
-	"pause_task": "tasks", "resume_task": "tasks",
-	"spawn_subagent":  "sub-agents",
 	"export_evidence": "evidence", "export_review": "evidence", "export_replay": "replay",
 	"create_job": "jobs", "get_job": "jobs", "cancel_job": "jobs", "list_jobs": "jobs",
 	"start_benchmark_trial": "benchmarks", "record_benchmark_reward": "benchmarks", "export_benchmark_trial": "benchmarks", "compare_benchmark_runs": "benchmarks",
@@ -146,6 +146,11 @@ func TestEveryCommandAndReadNeedsTheScope(t *testing.T) {
 				for _, state := range states {
 					a := state.send(r, x.method, x.path, token, x.body)
 					asked++
+					for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"} {
+						if have := a.header.Get(name); have != want {
+							t.Errorf("%s %s, token %s: %s is %q", x.method, x.path, state.name, name, have)
+						}
+					}
 					want := "neither 401 nor 403"
 					ok := a.status != http.StatusUnauthorized && a.status != http.StatusForbidden
 					switch {
@@ -163,6 +168,16 @@ func TestEveryCommandAndReadNeedsTheScope(t *testing.T) {
 	}
 	if want := 2 * len(auth.Roles) * len(targets()) * len(states); asked != want || asked < 3000 {
 		t.Errorf("%d questions, want %d", asked, want)
+	}
+}
+
+// TestWhatRunsWithTheRightsOfTheProcessIsTheOwners: who only gives work has programs run
+// within boundaries, after the gate.
+func TestWhatRunsWithTheRightsOfTheProcessIsTheOwners(t *testing.T) {
+	for _, name := range []string{"check_agent", "test_mcp_server", "trust_mcp_server", "login_mcp_server", "trust_file"} {
+		if c := app.Find(builtin.Commands(), name); c == nil || auth.Operator.May(c.Scope) {
+			t.Errorf("%s: %+v", name, c)
+		}
 	}
 }
 
@@ -188,6 +203,36 @@ func TestATokenThatWasGoodIsNotAnyMore(t *testing.T) {
 	}
 	if a := r.do("GET", "/v1/actions", late, ""); a.status != http.StatusUnauthorized {
 		t.Errorf("an expired token: %d %s", a.status, a.body)
+	}
+}
+
+// TestAStreamEndsWithItsToken: what was opened with a token that was good doesn't go on
+// without one.
+// Guarantee: V1.
+func TestAStreamEndsWithItsToken(t *testing.T) {
+	r := newRig(t, once)
+	r.s.pace.beat = 10 * time.Millisecond
+	text, made, err := r.tokens.Create("", auth.Viewer, auth.DefaultTenant, time.Time{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	q, err := http.NewRequestWithContext(ctx, "GET", r.url+"/v1/stream?since=start", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q.Header.Set("Authorization", "Bearer "+text)
+	a, err := r.client.Do(q)
+	if err != nil || a.StatusCode != http.StatusOK {
+		t.Fatalf("%v %v", a, err)
+	}
+	defer a.Body.Close()
+	if _, err := r.tokens.Revoke(made.ID); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := io.Copy(io.Discard, a.Body); err != nil {
+		t.Errorf("it doesn't end: %v", err)
 	}
 }
 

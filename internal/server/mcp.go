@@ -48,6 +48,11 @@ func (s *Server) newMCP(routes http.Handler) *mcpServer {
 
 // serveMCP answers a request of an MCP client. Its answer may be a stream.
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet {
+		var end func()
+		r, end = s.whileGood(r)
+		defer end()
+	}
 	if r.Method == http.MethodPost {
 		body, err := readBody(w, r, app.MaxBody)
 		if err != nil {

@@ -16,9 +16,11 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/agents"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // metrics are figures since the server's start, of all tenants. Facts are
@@ -70,6 +72,8 @@ type figures struct {
 	wait     histogram
 	asked    map[belay.StepID]time.Time
 	accepted map[belay.TurnID]time.Time
+	agents   *story.AgentsFold
+	family   *story.Subagents
 }
 
 // reserved is a request for which something is set aside.
@@ -147,11 +151,15 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.gauge("belay_sessions_running", "Sessions that run.", float64(running))
 	e.gauge("belay_sessions_asleep", "Sessions that wake at a time.", float64(asleep))
 	e.gauge("belay_queue_oldest_seconds", "How long the session that has waited longest waits for a place.", oldest.Seconds())
+	e.gauge("belay_streams", "Streams that clients follow.", float64(t.Reads.Hub.Readers()))
 	if lag, err := t.Reads.Views.Lag(ctx); err == nil {
 		e.gauge("belay_views_lag", "Positions of the log that the view of sessions hasn't folded yet.", float64(lag))
 	}
 	if lag, err := t.Reads.Words.Lag(ctx); err == nil {
 		e.gauge("belay_words_lag", "Positions of the log that the view of words hasn't folded yet.", float64(lag))
+	}
+	if lag, err := t.Reads.Sums.Lag(ctx); err == nil {
+		e.gauge("belay_figures_lag", "Positions of the log that the view of figures hasn't folded yet.", float64(lag))
 	}
 	if all, err := t.Quotas(ctx); err == nil {
 		e.quotas(all)
@@ -163,7 +171,15 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.counter("belay_steps_total", "Model requests that were answered.", map[labels]int64{"": c.steps})
 	e.counter("belay_tool_calls_total", "Tool calls that are over, by tool and result.", c.calls)
 	e.counter("belay_tokens_total", "Tokens by kind.", map[labels]int64{label("kind", "input"): c.usage.Input, label("kind", "output"): c.usage.Output, label("kind", "cached"): c.usage.Cached})
+	e.agents(story.Most(c.agents.Sum(), maxAgents))
+	if all, err := agents.Known(ctx, t.Runtime); err == nil {
+		e.health(all)
+	}
 	e.counter("belay_effects_given_up_total", "Tools, requests and checkers that didn't end when their time was up.", map[labels]int64{"": t.Engine.Stuck()})
+	e.labelled("belay_subagents", "Agents that agents started and that are open, by state.", "gauge", counts("state", c.family.States))
+	e.counter("belay_subagents_ended_total", "Agents that agents started and that ended, by outcome.", counts("outcome", c.family.Outcomes))
+	e.counter("belay_subagents_refused_total", "Agents that were not started, by the limit or the code.", counts("by", c.family.Refused))
+	e.counter("belay_subagents_beyond_limits_total", "Agents that were started beyond a limit, by recount.", map[labels]int64{"": int64(c.family.Incidents)})
 	e.gauge("belay_approvals_waiting", "Questions that wait for a person.", float64(c.asks-c.answers))
 	e.gauge("belay_store_position", "Position of the last fact.", float64(c.from))
 	e.float("belay_cost_usd_total", "What models cost as far as it is known, in US dollars.", "counter", c.cost)
@@ -183,7 +199,7 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 	defer m.mu.Unlock()
 	c := m.tenants[t.name]
 	if c == nil {
-		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, open: map[reserved]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}}
+		c = &figures{turns: map[labels]int64{}, calls: map[labels]int64{}, open: map[reserved]int64{}, asked: map[belay.StepID]time.Time{}, accepted: map[belay.TurnID]time.Time{}, family: story.NewSubagents(), agents: story.NewAgentsFold(time.Time{}, time.Time{})}
 		m.tenants[t.name] = c
 	}
 	from := c.from
@@ -202,6 +218,8 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 }
 
 func (c *figures) fold(ev event.Envelope) {
+	c.agents.Apply(ev)
+	c.family.Apply(ev)
 	switch p := ev.Data.(type) {
 	case event.TurnSubmitted:
 		c.accepted[ev.IDs.Turn] = ev.Time
@@ -249,6 +267,52 @@ func (c *figures) waited(ev event.Envelope) {
 	}
 }
 
+// maxAgents bounds the agents that are counted apart; the others are "other".
+const maxAgents = 200
+
+// agents writes what the turns of agents add up to.
+func (e *exposition) agents(all []story.AgentStats) {
+	runs, spent, again, reds := map[labels]int64{}, map[labels]int64{}, map[labels]int64{}, map[labels]int64{}
+	cost, use := map[labels]float64{}, map[labels]float64{}
+	for _, a := range all {
+		name := label("agent", a.Agent)
+		for o, n := range a.Ends {
+			runs[label("agent", a.Agent, "outcome", string(o))] = int64(n)
+		}
+		spent[name], again[name], reds[name], cost[name] = a.Tokens, int64(a.Retries), int64(a.GateReds), float64(a.Cost.MicroUSD)/1e6
+		if a.Context != nil {
+			use[name] = *a.Context
+		}
+	}
+	e.counter("belay_agent_runs_total", "Runs of agents that ended, by outcome.", runs)
+	e.counter("belay_agent_tokens_total", "Tokens that agents read and wrote.", spent)
+	e.counter("belay_agent_retries_total", "Runs of agents that were not the first attempt of their task.", again)
+	e.counter("belay_agent_checks_failed_total", "Checks of agents' tasks that didn't pass.", reds)
+	e.floats("belay_agent_cost_usd_total", "What agents cost as far as it is known, in US dollars.", "counter", cost)
+	e.floats("belay_agent_context_efficiency", "Tokens that agents' models wrote for each token that they read.", "gauge", use)
+	e.head("belay_agent_run_seconds", "Active time of runs of agents; the quantiles are of the newest ones.", "summary")
+	for _, a := range all {
+		name := label("agent", a.Agent)
+		for _, percent := range []int{50, 95} {
+			fmt.Fprintf(e.w, "belay_agent_run_seconds{%s,quantile=\"0.%d\"} %g\n", name, percent, a.Percentile(percent).Seconds())
+		}
+		fmt.Fprintf(e.w, "belay_agent_run_seconds_sum{%s} %g\nbelay_agent_run_seconds_count{%s} %d\n", name, a.Active().Seconds(), name, a.Runs)
+	}
+}
+
+// health writes how agents are.
+func (e *exposition) health(all []agents.AgentFile) {
+	out := map[labels]int64{}
+	for i, a := range all {
+		name := a.Called()
+		if i >= maxAgents {
+			name = "other"
+		}
+		out[label("agent", name, "status", a.Health.Status)]++
+	}
+	e.labelled("belay_agent_health", "Agents of the server's own workspace by their health: each is 1.", "gauge", out)
+}
+
 // maxTools bounds the pairs of tools and results that are counted apart.
 const maxTools = 500
 
@@ -267,8 +331,21 @@ func (e *exposition) head(name, help, kind string) {
 	fmt.Fprintf(e.w, "# HELP %s %s\n# TYPE %s %s\n", name, help, name, kind)
 }
 
+// counts are numbers by one label.
+func counts[K ~string](name string, of map[K]int) map[labels]int64 {
+	out := map[labels]int64{}
+	for value, n := range of {
+		out[label(name, string(value))] = int64(n)
+	}
+	return out
+}
+
 func (e *exposition) counter(name, help string, values map[labels]int64) {
-	e.head(name, help, "counter")
+	e.labelled(name, help, "counter", values)
+}
+
+func (e *exposition) labelled(name, help, kind string, values map[labels]int64) {
+	e.head(name, help, kind)
 	for _, l := range slices.Sorted(maps.Keys(values)) {
 		if l == "" {
 			fmt.Fprintf(e.w, "%s %d\n", name, values[l])
@@ -302,6 +379,13 @@ func (e *exposition) gauge(name, help string, v float64) { e.float(name, help, "
 func (e *exposition) float(name, help, kind string, v float64) {
 	e.head(name, help, kind)
 	fmt.Fprintf(e.w, "%s %s\n", name, strconv.FormatFloat(v, 'g', -1, 64))
+}
+
+func (e *exposition) floats(name, help, kind string, values map[labels]float64) {
+	e.head(name, help, kind)
+	for _, l := range slices.Sorted(maps.Keys(values)) {
+		fmt.Fprintf(e.w, "%s{%s} %s\n", name, l, strconv.FormatFloat(values[l], 'g', -1, 64))
+	}
 }
 
 func (e *exposition) histogram(name, help string, h histogram) {

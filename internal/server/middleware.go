@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/auth"
 )
@@ -25,7 +26,7 @@ func (s *Server) admit(next http.Handler) http.Handler {
 		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
 		h.Set("Referrer-Policy", "no-referrer")
 		h.Set("Cross-Origin-Resource-Policy", "same-origin")
-		if s.console.has(r.URL.Path) {
+		if s.console.has(r.URL) {
 			h.Set("Content-Security-Policy", pagePolicy)
 			h.Set("Cache-Control", "no-cache")
 		}
@@ -48,7 +49,7 @@ func (s *Server) check(r *http.Request) (auth.Principal, error) {
 	if err := s.checkOrigin(r); err != nil {
 		return auth.Principal{}, err
 	}
-	if s.open(r.URL.Path) {
+	if s.open(r.URL) {
 		return auth.Principal{}, nil
 	}
 	p, err := s.principal(r)
@@ -66,8 +67,8 @@ func (s *Server) check(r *http.Request) (auth.Principal, error) {
 
 // open are the paths that need no token: whether the process lives, and nothing
 // about what it does; what trades a code for a token; and the page, which has no data.
-func (s *Server) open(path string) bool {
-	return path == "/healthz" || path == "/readyz" || path == loginRoute || s.console.has(path)
+func (s *Server) open(at *url.URL) bool {
+	return slices.Contains([]string{"/healthz", "/readyz", loginRoute}, at.EscapedPath()) || s.console.has(at)
 }
 
 // checkHost refuses requests that name another host. A page whose name was made
@@ -90,7 +91,7 @@ func (s *Server) checkOrigin(r *http.Request) error {
 	if len(origins) > 0 {
 		return nil
 	}
-	if s.console.has(r.URL.Path) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
+	if s.console.has(r.URL) && r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" {
 		return nil // a link was followed; what it leads to has no data, and no frame shows it
 	}
 	if site := r.Header.Get("Sec-Fetch-Site"); site != "" && site != "same-origin" && site != "none" {
@@ -195,9 +196,16 @@ func CheckHost(s string) error {
 }
 
 // within runs a handler with a deadline for writing its answer; streams have none.
+// A body that announces more than most commands take gets the time of a document,
+// to arrive and to be answered: a slow connection needs minutes for it.
 func within(d time.Duration, h http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
-		http.NewResponseController(w).SetWriteDeadline(time.Now().Add(d)) //nolint:errcheck // a connection that can't have one is a test's
+		d, c := d, http.NewResponseController(w)
+		if r.ContentLength > app.MaxBody {
+			d = documentWithin
+			c.SetReadDeadline(time.Now().Add(d)) //nolint:errcheck // a connection that can't have one is a test's
+		}
+		c.SetWriteDeadline(time.Now().Add(d)) //nolint:errcheck // as above
 		ctx, cancel := context.WithTimeout(r.Context(), d)
 		defer cancel()
 		h(w, r.WithContext(ctx))

@@ -315,5 +315,5 @@ func (s *Server) openapi(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json")
-	w.Write(doc) //nolint:errcheck // the client is gone; there is nobody to tell
+	w.Write(doc) //nolint:errcheck // the client is gone
 }

@@ -64,10 +64,7 @@ func TestTheDescriptionIsWhole(t *testing.T) {
 	if !strings.HasPrefix(doc.OpenAPI, "3.1.") {
 		t.Errorf("version %s", doc.OpenAPI)
 	}
-	for name := range doc.Components.Schemas {
-		component(t, raw, name) // and all others, which are beside it
-		break
-	}
+	components(t, raw)
 	ids := map[string]string{}
 	check := func(path, method string, op *apiOperation) {
 		if op == nil {
@@ -126,18 +123,28 @@ func references(raw []byte) []string {
 	return out
 }
 
-// component is a schema of the description, whose references lead to the others.
-func component(t *testing.T, raw []byte, name string) *jsonschema.Resolved {
+// components holds values against the components of the description: validate takes
+// the component's name. The document is read once, for it is large.
+func components(t *testing.T, raw []byte) (validate func(name string, value any) error) {
 	t.Helper()
 	var doc apiDocument
 	if err := json.Unmarshal(bytes.ReplaceAll(raw, []byte("#/components/schemas/"), []byte("#/$defs/")), &doc); err != nil {
 		t.Fatal(err)
 	}
-	s, err := (&jsonschema.Schema{Ref: "#/$defs/" + name, Defs: doc.Components.Schemas}).Resolve(nil)
-	if err != nil {
-		t.Fatalf("schema %s: %v", name, err)
+	all := &jsonschema.Schema{Type: "object", Properties: map[string]*jsonschema.Schema{}, Defs: doc.Components.Schemas}
+	for name := range doc.Components.Schemas {
+		all.Properties[name] = &jsonschema.Schema{Ref: "#/$defs/" + name}
 	}
-	return s
+	s, err := all.Resolve(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(name string, value any) error {
+		if all.Properties[name] == nil {
+			return fmt.Errorf("the description has no %s", name)
+		}
+		return s.Validate(map[string]any{name: value})
+	}
 }
 
 // shapes of the test below
@@ -224,11 +231,11 @@ func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	validate := components(t, raw)
 	for _, c := range builtin.Commands() {
 		if c.Later != "" {
 			continue
 		}
-		s := component(t, raw, c.In.Name())
 		fields := input.Fields(c.In)
 		bodies := []string{body(fields, nil), "{}", `{"nobodyKnowsThis":1}`}
 		for _, f := range fields {
@@ -240,7 +247,7 @@ func TestWhatCommandsTakeIsWhatIsDescribed(t *testing.T) {
 			if err := json.Unmarshal([]byte(b), &v); err != nil {
 				t.Fatal(err)
 			}
-			takes, says := input.Decode([]byte(b), reflect.New(c.In).Interface()), s.Validate(v)
+			takes, says := input.Decode([]byte(b), reflect.New(c.In).Interface()), validate(c.In.Name(), v)
 			if (takes == nil) != (says == nil) {
 				t.Errorf("%s %s: the decoder says %v, the description %v", c.Name, b, takes, says)
 			}

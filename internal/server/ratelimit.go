@@ -1,7 +1,6 @@
 package server
 
 import (
-	"net"
 	"sync"
 	"time"
 )
@@ -61,49 +60,4 @@ func (l *rateLimiter) forget(now time.Time) {
 			delete(l.buckets, who)
 		}
 	}
-}
-
-// bounded is a listener that keeps no more than so many connections at once;
-// who comes then waits in the system's queue.
-type bounded struct {
-	net.Listener
-	slots chan struct{}
-	done  chan struct{}
-	once  sync.Once
-}
-
-func newBounded(l net.Listener, most int) *bounded {
-	return &bounded{Listener: l, slots: make(chan struct{}, most), done: make(chan struct{})}
-}
-
-func (b *bounded) Accept() (net.Conn, error) {
-	select {
-	case b.slots <- struct{}{}:
-	case <-b.done:
-		return nil, net.ErrClosed
-	}
-	c, err := b.Listener.Accept()
-	if err != nil {
-		<-b.slots
-		return nil, err
-	}
-	return &counted{Conn: c, free: func() { <-b.slots }}, nil
-}
-
-func (b *bounded) Close() error {
-	b.once.Do(func() { close(b.done) })
-	return b.Listener.Close()
-}
-
-// counted gives its slot back when it is closed first.
-type counted struct {
-	net.Conn
-	once sync.Once
-	free func()
-}
-
-func (c *counted) Close() error {
-	err := c.Conn.Close()
-	c.once.Do(c.free)
-	return err
 }

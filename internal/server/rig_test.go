@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/builtin"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/session"
@@ -128,7 +130,7 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		r.mu.Lock()
 		r.opened[tenant] = st
 		r.mu.Unlock()
-		return TenantConfig{Runtime: &app.Runtime{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir, writes: w.writes}, Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}, Close: func() error { p.Close(); return st.Close() }}, nil
+		return TenantConfig{Runtime: &app.Runtime{Store: st, Engine: e, Attachable: p.Attachable, Workspaces: &plainWiring{st: st, set: set, ws: w.dir, writes: w.writes}, Reads: read.New(st, hub, views), Doctor: func(context.Context) []app.Finding { return nil }}, Close: st.Close}, nil
 	}
 	for _, f := range change {
 		f(&c)
@@ -231,9 +233,16 @@ func (r *rig) do(method, path, token, body string, header ...string) answer {
 		if err := json.Unmarshal(a.body, &a.Problem); err != nil {
 			r.t.Fatalf("%s: %v", a.body, err)
 		}
+		if shellFlag.MatchString(a.Hint) {
+			r.t.Errorf("%s %s: the hint is for a terminal: %s", method, path, a.Hint)
+		}
 	}
 	return a
 }
+
+// shellFlag is a flag of the command line, which who asks over HTTP has none of. A command
+// of belay that a hint names whole may have flags.
+var shellFlag = regexp.MustCompile(`(^|[;,:] |or )--[a-z]`)
 
 // command sends a command.
 func (r *rig) command(name, token, body string, header ...string) answer {
@@ -276,6 +285,11 @@ type plainWiring struct {
 	writes bool
 }
 
+func (*plainWiring) PrepareChild(_ context.Context, parent belay.Ref, _ tool.SpawnArgs, _ belay.Limits, _ int, c *belay.SpawnSubagent) error {
+	c.Rules, c.Agent = parent, "general"
+	return nil
+}
+
 func (w *plainWiring) Workspace(_ context.Context, dir string) (string, error) {
 	switch {
 	case dir == "", dir == w.ws, dir == w.ws+"/.":
@@ -303,12 +317,31 @@ func (w *plainWiring) Settings(_ context.Context, _ string, have *belay.Settings
 	return s, nil
 }
 
+func (*plainWiring) SettingRows(context.Context, string) ([]app.SettingRow, []app.IgnoredRow, error) {
+	return []app.SettingRow{{Name: "mode", Value: "default", Source: "default"}}, nil, nil
+}
+
+func (w *plainWiring) KeepRules(_ context.Context, name string, content []byte, ready func() error) (string, bool, error) {
+	path := filepath.Join(w.ws, name+".yaml")
+	if _, err := os.Stat(path); err == nil {
+		return path, true, nil
+	}
+	if err := ready(); err != nil {
+		return "", false, err
+	}
+	return path, false, os.WriteFile(path, content, 0o600)
+}
+
 func (w *plainWiring) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
 	raw, err := json.Marshal(thread.Rules{Settings: s, Tools: w.set.Specs(), System: "You test.", Workspace: ws})
 	if err != nil {
 		return belay.Ref{}, err
 	}
 	return w.st.Put(ctx, raw, "application/json")
+}
+
+func (w *plainWiring) CompletionRules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	return w.Rules(ctx, by, ws, s)
 }
 
 func (w *plainWiring) MayChange(context.Context, *session.State, []policy.Grant) (bool, error) {
@@ -352,12 +385,40 @@ func (w *plainWiring) Secrets() *secret.Scrubber {
 	return s
 }
 
-func (*plainWiring) Agents(context.Context, string, string) (*agentfile.Catalog, error) {
+func (*plainWiring) Agents(context.Context, string) (*agentfile.Catalog, error) {
 	return &agentfile.Catalog{}, nil
 }
+
+func (*plainWiring) AgentRecords(context.Context) (*config.TrustBook, map[string]view.AgentRuns, error) {
+	return nil, nil, nil
+}
+
+func (*plainWiring) CheckHealth(context.Context, string, *agentfile.Agent) (string, error) {
+	return "", nil
+}
+
+func (*plainWiring) WatchAgents(context.Context) error { return nil }
+
+func (*plainWiring) Skills(context.Context, string) (*agentfile.Skills, error) {
+	return &agentfile.Skills{}, nil
+}
+
+func (*plainWiring) Mentioned(context.Context, string, *app.Given) error { return nil }
 
 func (*plainWiring) Servers(context.Context, string) ([]app.Server, error) { return nil, nil }
 
 func (*plainWiring) TestServer(context.Context, string, string, bool) (*app.ServerTest, error) {
 	return nil, belay.Errorf(belay.CodeNotFound, "there are no MCP servers")
+}
+
+func (*plainWiring) LoginServer(context.Context, *app.LoginAsked) (*app.LoginBegun, error) {
+	return nil, belay.Errorf(belay.CodeNotFound, "there are no MCP servers")
+}
+
+func (*plainWiring) FinishLogin(context.Context, string, string) (*app.ServerTest, error) {
+	return nil, belay.Errorf(belay.CodeNotFound, "no login waits")
+}
+
+func (*plainWiring) LogoutServer(context.Context, string, string) (bool, error) {
+	return false, belay.Errorf(belay.CodeNotFound, "there are no MCP servers")
 }

@@ -2,6 +2,7 @@ package server
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"mime"
 	"net/http"
@@ -9,6 +10,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
@@ -136,12 +138,44 @@ func (s *Server) reads(n int) http.HandlerFunc {
 			return
 		}
 		route := t.Reads.Routes()[n]
+		if route.Stream() {
+			narrow(r)
+			var end func()
+			r, end = s.whileGood(r)
+			defer end()
+		}
 		if id := r.Header.Get(app.ChannelHeader); id != "" && route.Stream() {
 			t.follows(w, r, id, route.Handle)
 			return
 		}
 		route.Handle(w, r)
 	}
+}
+
+// whileGood is a request that ends when its token isn't good any more: an answer without
+// an end would go on. end has to be called.
+func (s *Server) whileGood(r *http.Request) (_ *http.Request, end func()) {
+	ctx, end := context.WithCancel(r.Context())
+	token, err := bearer(r)
+	if err != nil {
+		return r.WithContext(ctx), end // nothing comes here without one
+	}
+	go func() {
+		again := time.NewTicker(s.pace.beat)
+		defer again.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-again.C:
+			}
+			if _, err := s.c.Tokens.Principal(token); belay.CodeOf(err) == belay.CodeUnauthorized {
+				end()
+				return
+			}
+		}
+	}()
+	return r.WithContext(ctx), end
 }
 
 // writeJSON answers with a value.
@@ -155,7 +189,7 @@ func writeJSON(w http.ResponseWriter, status int, v any) {
 	w.Header().Set("Content-Type", "application/json")
 	w.Header().Set("Content-Length", strconv.Itoa(body.Len()))
 	w.WriteHeader(status)
-	w.Write(body.Bytes()) //nolint:errcheck // the client is gone; there is nobody to tell
+	w.Write(body.Bytes()) //nolint:errcheck // the client is gone
 }
 
 // read answers a row of the table of reads.
@@ -214,7 +248,7 @@ func (d *documentWriter) Write(b []byte) (int, error) {
 // CreateRun is what POST /v1/runs takes: a message for a session that is named by
 // a key of the caller's.
 type CreateRun struct {
-	Agent    string `json:"agentId" jsonschema:"who does it: default"`
+	Agent    string `json:"agentId" jsonschema:"who does it: default, or an agent that is kept as a file"`
 	Key      string `json:"sessionKey" jsonschema:"names the session: a new key makes a new one"`
 	Message  string `json:"message" jsonschema:"what to do"`
 	Priority string `json:"priority,omitempty" jsonschema:"low, normal, high"`
@@ -235,12 +269,16 @@ func (s *Server) createRun(w http.ResponseWriter, r *http.Request) {
 		if err := input.Named("sessionKey", in.Key); err != nil {
 			return nil, err
 		}
-		if in.Agent != "default" {
-			return nil, input.At("agentId", belay.Errorf(belay.CodeNotFound, "there is no agent %q", input.Shown(in.Agent)).WithHint("the agent is called default"))
+		if in.Agent == "" {
+			return nil, input.At("agentId", belay.Errorf(belay.CodeBadCommand, "it names no agent").WithHint("default, or the name of an agent that is kept as a file"))
 		}
 		if strings.TrimSpace(in.Message) == "" {
 			return nil, input.At("message", belay.Errorf(belay.CodeBadCommand, "there is nothing to do: the message is empty").WithHint("say what to do"))
 		}
-		return json.Marshal(map[string]string{"sessionId": string(sessionOf(in.Key)), "text": in.Message, "priority": in.Priority})
+		turn := map[string]any{"sessionId": sessionOf(in.Key), "text": in.Message, "priority": in.Priority}
+		if in.Agent != "default" { // which is the one of the session's settings
+			turn["settings"] = map[string]string{"agent": in.Agent}
+		}
+		return json.Marshal(turn)
 	})
 }

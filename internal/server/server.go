@@ -41,6 +41,8 @@ type Config struct {
 	Version  string
 	Console  fs.FS // the page and what belongs to it; nil: there is none
 
+	ConsoleAgain func(context.Context) (fs.FS, error) // makes Console anew for each load of the page; nil: it stays
+
 	MCPApprover bool // clients of /mcp may answer what agents ask, if their role may
 
 	Rate        int           // requests of a token in a second; 2000
@@ -93,7 +95,7 @@ func New(c Config) (*Server, error) {
 	}
 	c.Rate, c.Connections, c.Sessions = cmp.Or(max(c.Rate, 0), 2000), cmp.Or(max(c.Connections, 0), 4096), cmp.Or(max(c.Sessions, 0), 256)
 	c.PerTenant, c.Drain = cmp.Or(max(c.PerTenant, 0), c.Sessions), cmp.Or(max(c.Drain, 0), 10*time.Second)
-	page, err := newConsole(c.Console)
+	page, err := newConsole(c.Console, c.ConsoleAgain)
 	if err != nil {
 		return nil, err
 	}
@@ -108,7 +110,7 @@ const (
 	headerWithin   = 5 * time.Second
 	bodyWithin     = 30 * time.Second
 	answerWithin   = 30 * time.Second
-	documentWithin = 10 * time.Minute // it can be as long as a session
+	documentWithin = 10 * time.Minute // it can be as long as a session, and so can a body
 	idleWithin     = 2 * time.Minute
 	maxHeader      = 16 << 10 // net/http takes up to 8 KiB more: what it has read ahead
 )
@@ -140,6 +142,7 @@ func (s *Server) Run(ctx context.Context, l net.Listener, ready func()) (err err
 		Handler: s.routes(), ReadHeaderTimeout: headerWithin, ReadTimeout: bodyWithin, IdleTimeout: idleWithin, MaxHeaderBytes: maxHeader,
 		TLSConfig: s.c.TLS, ErrorLog: slog.NewLogLogger(s.c.Log.Handler(), slog.LevelDebug), Protocols: protocols(),
 		BaseContext: func(net.Listener) context.Context { return s.streams },
+		ConnContext: func(ctx context.Context, c net.Conn) context.Context { return context.WithValue(ctx, connection{}, c) },
 	}
 	var serving sync.WaitGroup
 	failed := make(chan error, 1)

@@ -77,8 +77,10 @@ func (s *Server) tenant(ctx context.Context, name string) (*tenant, error) {
 	})
 	t.wg.Go(func() { t.keepUp(loop, c.Reads.Views) })
 	t.wg.Go(func() { t.keepUp(loop, c.Reads.Words) })
+	t.wg.Go(func() { t.keepUp(loop, c.Reads.Sums) })
 	t.wg.Go(func() { t.warn(loop, "channels", t.DisconnectStale(loop)) })
 	t.wg.Go(func() { t.retain(loop) })
+	t.wg.Go(func() { t.watchAgents(loop) })
 	c.Reads.Given = func(ctx context.Context, kind string, data []byte) { t.warn(ctx, "channel", t.Given(ctx, kind, data)) }
 	s.tenants[name] = t
 	return t, nil

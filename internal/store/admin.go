@@ -32,7 +32,7 @@ type Settings interface {
 // Retention removes what isn't wanted any more. Each call works on a live store, and
 // finishes what an earlier one was cut short in.
 type Retention interface {
-	// DeleteIdle is DeleteSession for a session that nobody will miss: only one in
+	// DeleteIdle is DeleteSession for an idle session: only one in
 	// which nothing is wanted or waits, which is belay.CodeBusy otherwise. What only
 	// it named is left to Compact.
 	DeleteIdle(ctx context.Context, session belay.SessionID, by string) error

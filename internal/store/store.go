@@ -220,7 +220,8 @@ type Blobs interface {
 	// Get returns the whole content; ErrNotFound, or CodeStoreDamaged when the
 	// content doesn't have its digest.
 	Get(ctx context.Context, d belay.Digest) ([]byte, error)
-	// Open streams the content.
+	// Open streams the content. A reader that is an io.Seeker compares content with its
+	// digest only if it is read from the beginning on.
 	Open(ctx context.Context, d belay.Digest) (io.ReadCloser, error)
 }
 
@@ -258,8 +259,8 @@ type Views interface {
 	SaveView(ctx context.Context, view string, from, to Position, rows map[string][]byte) error
 	// ViewRow returns one row or nil.
 	ViewRow(ctx context.Context, view, key string) ([]byte, error)
-	// ViewRows yields the rows in key order.
-	ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte]
+	// ViewRows yields the rows in key order, from a key on; "" is all.
+	ViewRows(ctx context.Context, view, from string) iter.Seq2[string, []byte]
 }
 
 // Deletion takes sessions out of the store.

@@ -2,9 +2,13 @@ package tool
 
 import (
 	_ "embed"
+	"encoding/json"
+	"fmt"
 	"strings"
+	"unicode"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 )
 
 // SpawnName is the tool that starts a sub-agent.
@@ -15,19 +19,32 @@ var agentsDoc string
 
 // SpawnArgs is what spawn_agent takes.
 type SpawnArgs struct {
-	Task       string      `json:"task" jsonschema:"the whole task: the agent knows nothing of this conversation"`
-	Agent      string      `json:"agent,omitempty" jsonschema:"general (default), explore or plan (both read only), or one that is kept as a file"`
-	Name       string      `json:"name,omitempty" jsonschema:"to call it by"`
-	Tools      []string    `json:"tools,omitempty" jsonschema:"only these of your tools"`
-	Background bool        `json:"background,omitempty" jsonschema:"return at once"`
-	Budget     *SpawnLimit `json:"budget,omitempty" jsonschema:"the most it may use"`
+	Task       string          `json:"task" jsonschema:"the whole task"`
+	Agent      string          `json:"agent,omitempty" jsonschema:"general (default), explore or plan (read only), or one that is a file"`
+	Input      json.RawMessage `json:"input,omitempty" jsonschema:"data, by its schema"`
+	Name       string          `json:"name,omitempty" jsonschema:"to call it by"`
+	Context    string          `json:"context,omitempty" jsonschema:"fork: it begins with this conversation"`
+	Tools      []string        `json:"tools,omitempty" jsonschema:"only these of your tools"`
+	Isolation  string          `json:"isolation,omitempty" jsonschema:"worktree: it works on a git branch of its own"`
+	Background bool            `json:"background,omitempty" jsonschema:"return at once"`
+	Budget     *SpawnLimit     `json:"budget,omitempty" jsonschema:"the most it may use"`
 }
+
+// IsolationWorktree is an agent's work in a worktree of its own.
+const IsolationWorktree = "worktree"
 
 // SpawnLimit is the most that a sub-agent may use.
 type SpawnLimit struct {
 	Tokens int64   `json:"tokens,omitempty"`
 	USD    float64 `json:"usd,omitempty"`
 	Steps  int     `json:"steps,omitempty"`
+
+	Time belay.Duration `json:"-"` // of its own, which calls don't name
+}
+
+// limits are the limits that a call asks for.
+func (b *SpawnLimit) limits() belay.Limits {
+	return belay.Limits{Tokens: b.Tokens, MicroUSD: int64(b.USD * 1e6), Steps: b.Steps, Time: b.Time}
 }
 
 // Within are the limits of a sub-agent: the least of what is left and what is asked for.
@@ -35,8 +52,66 @@ func (a SpawnArgs) Within(left belay.Limits) belay.Limits {
 	if a.Budget == nil {
 		return left
 	}
-	return left.Within(belay.Limits{Tokens: a.Budget.Tokens, MicroUSD: int64(a.Budget.USD * 1e6), Steps: a.Budget.Steps})
+	return left.Within(a.Budget.limits())
 }
+
+// Objective is the text that the agent gets: the task, and its input.
+func (a SpawnArgs) Objective() string {
+	if len(a.Input) == 0 {
+		return a.Task
+	}
+	return strings.TrimRight(a.Task, "\n") + "\n\nInput:\n" + string(a.Input)
+}
+
+// maxAgentName bounds what an agent is called by, in bytes.
+const maxAgentName = 64
+
+// Check is what is wrong with what a call asks for, whatever the agent; nil: nothing.
+// have are the settings of who starts it.
+func (a SpawnArgs) Check(have belay.Settings) *event.Problem {
+	bad := func(hint, format string, args ...any) *event.Problem {
+		return &event.Problem{Class: BadArguments, Code: CodeBadArguments, Message: fmt.Sprintf(format, args...), Hint: hint}
+	}
+	switch {
+	case strings.TrimSpace(a.Task) == "":
+		return bad("say what the agent is to do; it knows nothing else", "task is empty")
+	case len(a.Name) > maxAgentName || strings.ContainsFunc(a.Name, unicode.IsControl):
+		return bad("a word or two", "name has more than %d bytes, or characters that can't be shown", maxAgentName)
+	case a.Context != "" && a.Context != "isolated" && a.Context != event.ContextFork:
+		return bad("isolated or fork", "context can't be %q", shorten(a.Context))
+	case a.Isolation != "" && a.Isolation != IsolationWorktree:
+		return bad("worktree, or leave it out", "isolation can't be %q", shorten(a.Isolation))
+	case a.Budget == nil:
+		return nil
+	case a.Budget.Tokens < 0 || a.Budget.USD < 0 || a.Budget.Steps < 0 || a.Budget.USD > 1e9:
+		return bad("a number above 0, or leave it out", "a budget is out of range")
+	}
+	want, limit := a.Budget.limits(), have.Limits
+	above := func(what string, want, has float64) *event.Problem {
+		return &event.Problem{Class: Denied, Code: CodeNotCovered, Message: fmt.Sprintf("budget.%s: %v is more than the %v that you have yourself", what, want, has), Hint: "ask for less, or leave it out: the agent then gets what you have left"}
+	}
+	more := func(want int64, limits ...int64) (int64, bool) {
+		for _, l := range limits {
+			if l > 0 && want > l {
+				return l, true
+			}
+		}
+		return 0, false
+	}
+	if has, is := more(want.Tokens, limit.Tokens, have.Budget.Tokens); is {
+		return above("tokens", float64(want.Tokens), float64(has))
+	}
+	if has, is := more(want.MicroUSD, limit.MicroUSD, have.Budget.MicroUSD); is {
+		return above("usd", a.Budget.USD, float64(has)/1e6)
+	}
+	if has, is := more(int64(want.Steps), int64(limit.Steps)); is {
+		return above("steps", float64(want.Steps), float64(has))
+	}
+	return nil
+}
+
+// CodeNotCovered refuses an agent something that who starts it hasn't got.
+const CodeNotCovered = "NOT_COVERED"
 
 type waitArgs struct {
 	Agents  []string `json:"agents,omitempty" jsonschema:"names or ids; none: those in the background"`
@@ -52,6 +127,11 @@ type inputArgs struct {
 
 type closeArgs struct {
 	Agent string `json:"agent" jsonschema:"name or id"`
+}
+
+// AboutAgents reports whether a tool is one of those.
+func AboutAgents(s Spec) bool {
+	return s.Handled != "" && s.Handled != HandledComplete && s.Handled != HandledAsk
 }
 
 // AgentTools lists the tools by which an agent hands work to others.

@@ -30,7 +30,7 @@ var groups = []Group{
 	{"memory", "what is remembered between sessions", []string{"memory_search", "memory_get", "memory_store", "memory_update", "memory_forget"}},
 	{"sessions", "other sessions", []string{"sessions_list", "sessions_history", "sessions_send"}},
 	{"agents", "handing work to other agents", []string{SpawnName, "wait_agent", "send_input", "close_agent", "list_agents"}},
-	{"plan", "the turn itself: its plan, its questions, its end, what it was shown in part, and tools that it knows by name", []string{"todo", "ask_user", "complete_task", "context_read", SearchName, CallName, "task_create", "task_update", "task_list"}},
+	{"plan", "the turn itself: its plan, its questions, its end, what it was shown in part, the skills that there are, and tools that it knows by name", []string{"todo", "ask_user", "complete_task", "context_read", SkillName, SearchName, CallName, "task_create", "task_update", "task_list"}},
 	{"flow", "graphs of work", []string{"flow_get", "flow_add_node", "flow_connect", "flow_update", "flow_remove"}},
 	{"automation", "schedules", []string{"schedule_create", "schedule_list", "schedule_delete"}},
 	{"artifacts", "handing over results", []string{"artifact_publish"}},
@@ -50,7 +50,7 @@ type ToolSet struct {
 const DefaultSet = "coding"
 
 var toolSets = []ToolSet{
-	{"minimal", "looking, planning and asking", []string{"group:plan", "read", "list", "glob", "grep"}},
+	{"minimal", "looking, planning and asking", []string{"todo", "ask_user", "complete_task", "context_read", SkillName, "read", "list", "glob", "grep"}},
 	{"coding", "work in a repository; the default", []string{"group:files", "group:runtime", "group:web", "group:memory", "group:sessions", "group:plan", "group:artifacts", "group:commands", "group:other"}},
 	{"messaging", "answering people", []string{"group:messaging", "group:plan", "group:artifacts", "sessions_list", "sessions_history", "sessions_send"}},
 	{"full", "everything there is", []string{"*"}},

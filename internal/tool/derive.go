@@ -20,7 +20,7 @@ func deriveSchema[In any]() (json.RawMessage, error) {
 	if known, ok := derived.Load(t); ok {
 		return known.(json.RawMessage), nil
 	}
-	s, err := jsonschema.ForType(t, nil)
+	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[json.RawMessage](): {}}})
 	if err != nil {
 		return nil, err
 	}

@@ -24,6 +24,7 @@ import (
 type Schema struct {
 	root     *jsonschema.Schema
 	resolved *jsonschema.Resolved
+	grows    *work // nil: what it takes grows no faster than values
 }
 
 // ReadSchema reads a schema and checks that it is one. It loads nothing from
@@ -43,6 +44,9 @@ func ReadSchema(raw []byte) (*Schema, error) {
 	s.resolved, err = s.root.Resolve(&jsonschema.ResolveOptions{Loader: func(uri *url.URL) (*jsonschema.Schema, error) {
 		return nil, errors.New("the schema refers to " + uri.String() + ", and a schema must stand alone")
 	}})
+	if err == nil {
+		s.grows, err = finite(s.root)
+	}
 	return s, err
 }
 
@@ -71,6 +75,10 @@ func knownTypes(s *jsonschema.Schema) error {
 // Complaints is what is wrong with a value as encoding/json decodes it: a
 // sentence for each mistake, naming the place, or none.
 func (s *Schema) Complaints(value any) []string {
+	left := float64(maxHeld)
+	if s.grows != nil && !s.grows.bears(value, map[*jsonschema.Schema]float64{s.root: 1}, &left) {
+		return []string{"holding it against the schema is too much work: it is too deep, or too large"}
+	}
 	err := s.resolved.Validate(value)
 	if err == nil {
 		return nil
@@ -79,6 +87,19 @@ func (s *Schema) Complaints(value any) []string {
 		return said
 	}
 	return []string{strings.ReplaceAll(err.Error(), "validating root: ", "")}
+}
+
+// Misfit is what is wrong with a value of JSON by a schema; empty: nothing.
+func Misfit(schema, value []byte) (string, error) {
+	s, err := ReadSchema(schema)
+	if err != nil {
+		return "", err
+	}
+	var v any
+	if err := json.Unmarshal(value, &v); err != nil {
+		return "it isn't JSON", nil //nolint:nilerr // that is what is wrong with it
+	}
+	return strings.ReplaceAll(strings.Join(s.Complaints(v), "; "), "argument", "field"), nil
 }
 
 // Fill puts defaults where an object has no value of a field.

@@ -46,6 +46,9 @@ type Call struct {
 	Reading Reading
 	// Catalog are the tools that the turn offers by their names.
 	Catalog Finder
+	// Commands performs a command of the runtime for the call; nil: there are none. Use
+	// Command.
+	Commands func(ctx context.Context, name string, body []byte) ([]byte, error)
 	// Input is a person's answer to what the attempt before asked; nil: the call begins.
 	Input *Input
 	Sink  Sink
@@ -54,16 +57,33 @@ type Call struct {
 // Input is a person's answer to what a call asked.
 type Input struct {
 	State   []byte          // of the question, as the tool gave it
-	Action  string          // accept, decline, cancel: nobody answered
+	Answer  *ModelAnswer    // with accept, to a question for a model's answer
+	Action  string          // accept, decline, or cancel without an answer
 	Content json.RawMessage // with accept
 }
 
-// NeedsInput is the end of an attempt whose call goes on when a person has answered. It
-// is no failure.
+// NeedsInput ends an attempt whose call continues when a person has answered. It isn't
+// a failure.
 type NeedsInput struct {
 	event.FormAsked
 	Text  string // the question as a person reads it
-	State []byte // what another attempt goes on with; nil: Hold waits with the call
+	State []byte // what another attempt continues from; nil: Hold waits with the call
+
+	Request *ModelRequest // a model is to answer this, if a person says yes; nil: the person answers
+}
+
+// ModelRequest is what a call wants a model to answer.
+type ModelRequest struct {
+	System    string          `json:"system,omitempty"`
+	Messages  []belay.Message `json:"messages"`
+	MaxTokens int64           `json:"maxTokens,omitempty"`
+}
+
+// ModelAnswer is what the model said.
+type ModelAnswer struct {
+	Model string `json:"model"`
+	Text  string `json:"text"`
+	Stop  string `json:"stop"` // stop, length
 }
 
 // Error implements error.

@@ -13,6 +13,7 @@ import (
 // made here, as every tool's are.
 const (
 	CompleteName    = "complete_task"
+	ExecName        = "exec"
 	AskName         = "ask_user"
 	HandledComplete = "complete"
 	HandledAsk      = "ask"

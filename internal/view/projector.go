@@ -19,7 +19,7 @@ import (
 // Name is the name of the view of sessions in the store. Its number changes with
 // the shape of a row: another build then folds a view of its own instead of
 // misreading this one.
-const Name = "sessions/5"
+const Name = "sessions/9"
 
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (
@@ -45,29 +45,35 @@ type Place struct {
 const chunk = 512
 
 // Projector keeps a view of one store up with its log: the rows of sessions, or
-// the words in them. Any number of projectors, in any number of processes, may
+// the words in them, or figures. Any number of projectors, in any number of processes, may
 // work on one store: each save names the position it continues from, and the
 // loser of a race begins again from there.
 type Projector struct {
 	Store store.Store
-	Words bool // the words of sessions, which Search looks through
-	Chunk int  // facts between two saves; 0 is the default
+	Of    Kind
+	Chunk int // facts between two saves; 0 is the default
 }
 
-func (p Projector) name() string {
-	if p.Words {
-		return wordsName
-	}
-	return Name
-}
+// Kind is what a view is of.
+type Kind int
+
+// Kinds of views.
+const (
+	Shells  Kind = iota // of sessions, with places of actions, runs and channels
+	Words               // the words in sessions, which Search looks through
+	Figures             // use by the hour, and lists of what was decided and of programs
+)
+
+func (p Projector) name() string { return [...]string{Name, wordsName, figuresName}[p.Of] }
 
 // Catchup folds what the view of sessions hasn't seen, up to the end that the log
 // has at the call.
 func Catchup(ctx context.Context, st store.Store) error { return Projector{Store: st}.Catchup(ctx) }
 
-// Rebuild drops the rows of both views and folds the whole log again.
+// Rebuild drops the rows of all views and folds the whole log again.
 func Rebuild(ctx context.Context, st store.Store) error {
-	for _, p := range []Projector{{Store: st}, {Store: st, Words: true}} {
+	for _, of := range []Kind{Shells, Words, Figures} {
+		p := Projector{Store: st, Of: of}
 		if err := p.drop(ctx); err != nil {
 			return err
 		}
@@ -159,9 +165,14 @@ func (p Projector) step(ctx context.Context, from store.Position) (more bool, er
 	if c.to <= from {
 		return false, nil
 	}
-	var f folding = &sessionsFolding{st: p.Store, sessions: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
-	if p.Words {
+	var f folding
+	switch p.Of {
+	case Words:
 		f = &wordsFolding{st: p.Store, sets: map[belay.SessionID]map[uint32]bool{}}
+	case Figures:
+		f = &figuresFolding{st: p.Store, kept: map[string]any{}}
+	default:
+		f = &sessionsFolding{st: p.Store, sessions: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
 	}
 	folded := from
 	for recs, deleted := c.facts, c.deleted; len(recs)+len(deleted) > 0; {
@@ -260,7 +271,7 @@ func (f *sessionsFolding) remove(ctx context.Context, id belay.SessionID) error 
 	f.sessions[id] = &Session{ID: id}
 	f.out[sessionKey+string(id)] = nil
 	f.gone(id, maps.All(f.out))
-	f.gone(id, f.st.ViewRows(ctx, Name))
+	f.gone(id, f.st.ViewRows(ctx, Name, actionKey))
 	return ctx.Err()
 }
 

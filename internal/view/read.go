@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"strings"
@@ -17,22 +18,32 @@ type Filter struct {
 	Archived  *bool                    // only sessions that are archived, or only others
 	Text      string                   // only sessions whose title, id or branch has it
 	Found     map[belay.SessionID]bool // and these
+	Outcome   belay.Outcome            // only sessions whose Turn ended so
+	Before    *Session                 // only those behind this one in the list: its id and when it changed
 	Limit     int                      // at most so many, the newest; 0 is all
 }
 
 // Sessions lists sessions, the one that changed last first. It shows what was
 // folded so far: call Catchup before to see the end of the log.
 func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) {
-	var out []Session
-	for key, data := range st.ViewRows(ctx, Name) {
+	out, _, err := Page(ctx, st, f)
+	return out, err
+}
+
+// Page is Sessions, and how many sessions there are apart from Before and Limit.
+func Page(ctx context.Context, st store.Store, f Filter) (out []Session, total int, err error) {
+	for key, data := range st.ViewRows(ctx, Name, "") {
 		if !strings.HasPrefix(key, sessionKey) {
 			break
 		}
 		var s Session
 		if err := decode(key, data, &s); err != nil {
-			return nil, err
+			return nil, 0, err
 		}
 		if !f.takes(&s) {
+			continue
+		}
+		if total++; f.Before != nil && inList(*f.Before, s) >= 0 {
 			continue
 		}
 		if out = append(out, s); f.Limit > 0 && len(out) >= 2*f.Limit {
@@ -40,13 +51,13 @@ func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) 
 		}
 	}
 	if err := ctx.Err(); err != nil { // a listing that was cut short is no listing
-		return nil, err
+		return nil, 0, err
 	}
 	out = newestFirst(out)
 	if f.Limit > 0 && len(out) > f.Limit {
 		out = out[:f.Limit]
 	}
-	return out, nil
+	return out, total, nil
 }
 
 func (f Filter) takes(s *Session) bool {
@@ -62,11 +73,11 @@ func (f Filter) takes(s *Session) bool {
 	if slices.ContainsFunc(f.Tags, func(t string) bool { return !slices.Contains(s.Tags, t) }) {
 		return false
 	}
-	if f.Status == "" {
+	if f.Status == "" && f.Outcome == "" {
 		return true
 	}
 	t := s.Turn()
-	return t != nil && t.Status == f.Status
+	return t != nil && (f.Status == "" || t.Status == f.Status) && (f.Outcome == "" || t.Outcome == f.Outcome)
 }
 
 func (s *Session) in(workspace string) bool {
@@ -76,17 +87,17 @@ func (s *Session) in(workspace string) bool {
 // has reports whether a text, in lower case, is in what names a session.
 func (s *Session) has(text string) bool {
 	return strings.Contains(string(s.ID), text) || strings.Contains(strings.ToLower(s.Title), text) ||
-		s.Worktree != nil && strings.Contains(strings.ToLower(s.Worktree.Branch), text)
+		strings.Contains(strings.ToLower(s.Branch), text) || s.Worktree != nil && strings.Contains(strings.ToLower(s.Worktree.Branch), text)
 }
 
 func newestFirst(s []Session) []Session {
-	slices.SortFunc(s, func(a, b Session) int {
-		if c := b.Updated.Compare(a.Updated); c != 0 {
-			return c
-		}
-		return strings.Compare(string(a.ID), string(b.ID))
-	})
+	slices.SortFunc(s, inList)
 	return s
+}
+
+// inList compares the places of two sessions in a list.
+func inList(a, b Session) int {
+	return cmp.Or(b.Updated.Compare(a.Updated), strings.Compare(string(a.ID), string(b.ID)))
 }
 
 // SessionByID is one session. The beginning of its id is enough if no other
@@ -208,11 +219,12 @@ func find(ctx context.Context, st store.Store, prefix, id, what string) (key str
 		return key, data, err
 	}
 	var keys []string
-	for k, v := range st.ViewRows(ctx, Name) {
-		if k > prefix && !strings.HasPrefix(k, prefix) {
+	for k, v := range st.ViewRows(ctx, Name, prefix) {
+		own, is := strings.CutPrefix(k, prefix)
+		if !is {
 			break
 		}
-		if own, is := strings.CutPrefix(k, prefix); is && Named(own, id) {
+		if Named(own, id) {
 			keys, data = append(keys, k), v
 		}
 	}

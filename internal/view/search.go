@@ -172,7 +172,7 @@ func Search(ctx context.Context, st store.Store, question string) (map[belay.Ses
 		return nil, belay.Errorf(belay.CodeUsage, "there is no word to look for").WithHint("a word has two letters or digits at least")
 	}
 	found := map[belay.SessionID]bool{}
-	for key, row := range st.ViewRows(ctx, wordsName) {
+	for key, row := range st.ViewRows(ctx, wordsName, "") {
 		if !slices.ContainsFunc(wanted, func(w string) bool { return !has(row, number(w)) }) {
 			found[belay.SessionID(strings.TrimPrefix(key, "1/"))] = true
 		}
@@ -218,6 +218,27 @@ func Excerpt(ctx context.Context, st store.Store, id belay.SessionID, question s
 		}
 	}
 	return nil, nil
+}
+
+// Saying returns what reports whether the texts of a fact have all words of a question,
+// or parts of words that it ends or begins with.
+func Saying(st store.Store, question string) func(context.Context, event.Envelope) (bool, error) {
+	wanted := strings.Fields(strings.ToLower(question))
+	return func(ctx context.Context, e event.Envelope) (bool, error) {
+		all := texts(e)
+		if len(all) == 0 {
+			return false, nil
+		}
+		var said strings.Builder
+		for _, c := range all {
+			text, err := whole(ctx, st, c)
+			if err != nil {
+				return false, err
+			}
+			said.WriteString(strings.ToLower(text) + "\n")
+		}
+		return !slices.ContainsFunc(wanted, func(w string) bool { return !strings.Contains(said.String(), w) }), nil
+	}
 }
 
 // excerpt is the text around its first word that is asked for.

@@ -17,7 +17,7 @@ import (
 
 func ask(t *testing.T, st store.Store, question string) string {
 	t.Helper()
-	if err := (view.Projector{Store: st, Words: true}).Catchup(t.Context()); err != nil {
+	if err := (view.Projector{Store: st, Of: view.Words}).Catchup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	found, err := view.Search(t.Context(), st, question)
@@ -83,7 +83,7 @@ func TestWhatIsKeptFollowsFromTheFacts(t *testing.T) {
 	w := feedtest.New(t, st, nil)
 	rows := func() string {
 		var all []string
-		for key, row := range st.ViewRows(t.Context(), "words/1") {
+		for key, row := range st.ViewRows(t.Context(), "words/1", "") {
 			all = append(all, fmt.Sprintf("%s %x", key, row))
 		}
 		return strings.Join(all, "\n")
@@ -130,7 +130,7 @@ func TestAChunkIsBoundedByItsText(t *testing.T) {
 		w.Add(feedtest.IDs("a"), event.ToolResult{Name: "read", Output: belay.Content{Text: "…", Ref: &long}})
 	}
 	w.Add(feedtest.IDs("a"), event.ModelCompleted{Text: belay.Content{Text: "last"}})
-	fold := view.Projector{Store: st, Words: true}
+	fold := view.Projector{Store: st, Of: view.Words}
 	steps := 0
 	for more := true; more; steps++ {
 		if more, err = fold.Step(t.Context()); err != nil {

@@ -8,7 +8,9 @@
 package view
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -19,6 +21,7 @@ import (
 // Bounds of a row: what is older is dropped and only counted.
 const (
 	maxFiles   = 200
+	maxSkills  = 200
 	maxPublic  = 100
 	maxTasks   = 50
 	maxEdges   = 16  // of a task
@@ -43,6 +46,8 @@ type Session struct {
 	Imported *belay.Import      `json:"importedFrom,omitempty"` // of its first thread
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
+	Trees    []Tree             `json:"trees,omitempty"`  // worktrees of its agents
+	Branch   string             `json:"branch,omitempty"` // that was checked out when a model was told last
 
 	Threads []Thread `json:"threads,omitempty"` // in the order they were heard of first
 	Tasks   []Task   `json:"tasks,omitempty"`   // newest last
@@ -50,6 +55,8 @@ type Session struct {
 	Files   []File   `json:"files,omitempty"`   // changed ones, changed last is last
 
 	Artifacts []Artifact `json:"artifacts,omitempty"` // the newest version of each, published last is last
+
+	Skills map[string]int `json:"skills,omitempty"` // that were read, with how often
 
 	Counts   Counts         `json:"counts"`
 	Usage    belay.Usage    `json:"usage,omitzero"`
@@ -59,6 +66,40 @@ type Session struct {
 	Budget   belay.Amounts  `json:"budget,omitzero"`  // its limit; a kind without an amount isn't limited
 	Programs Programs       `json:"programs,omitzero"`
 	Position store.Position `json:"position"` // of the last fact in this row
+}
+
+// Tree is a worktree that was made for an agent.
+type Tree struct {
+	Agent belay.SubagentID `json:"subagentId"`
+	Name  string           `json:"name"`
+	belay.Worktree
+	Status string `json:"status"` // running, or how the agent ended
+}
+
+// applyTree folds what becomes of worktrees of agents.
+func (s *Session) applyTree(e event.Envelope) {
+	if p, ok := e.Data.(event.SubagentSpawned); ok && p.Worktree != nil {
+		s.Trees = append(s.Trees, Tree{e.IDs.Subagent, cmp.Or(p.Nickname, p.Agent), *p.Worktree, string(Running)})
+	}
+	i := slices.IndexFunc(s.Trees, func(t Tree) bool { return t.Agent == e.IDs.Subagent && e.Stream.Kind() == belay.KindSession })
+	if i < 0 {
+		return
+	}
+	t := &s.Trees[i]
+	switch p := e.Data.(type) {
+	case event.SubagentInput:
+		if t.Removed = false; p.Again {
+			t.Status = string(Running)
+		}
+	case event.SubagentStatus:
+		if p.Status == event.SubagentSettled && p.Worktree != nil {
+			t.Worktree = *p.Worktree
+		}
+	case event.SubagentCompleted:
+		t.Status = string(p.Outcome)
+	case event.SubagentFailed:
+		t.Status = string(p.Outcome)
+	}
 }
 
 // Counts are figures of a session. Tasks and Files count what a row has
@@ -85,6 +126,7 @@ const (
 type Turn struct {
 	ID     belay.TurnID `json:"id"`
 	Status string       `json:"status"`
+	Agent  string       `json:"agent,omitempty"` // whose turn it is, if a file or its kind describes it
 
 	Mode      belay.QueueMode `json:"mode,omitempty"` // how it waits, other than for its turn
 	Outcome   belay.Outcome   `json:"outcome,omitempty"`
@@ -123,6 +165,7 @@ type Task struct {
 	Title     string         `json:"title,omitempty"`
 	Objective string         `json:"objective,omitempty"` // its beginning
 	Owner     string         `json:"owner,omitempty"`
+	Assignee  string         `json:"assignee,omitempty"` // the agent that does it
 	Priority  int            `json:"priority,omitempty"`
 	Planned   bool           `json:"planned,omitempty"` // it was made to be started later
 	Parent    belay.TaskID   `json:"parent,omitempty"`
@@ -133,6 +176,11 @@ type Task struct {
 	Run       belay.RunID    `json:"run,omitempty"` // the newest
 
 	Progress *TaskProgress `json:"progress,omitempty"` // that was told last
+	Delivery string        `json:"delivery,omitempty"` // of a sub-agent's result: pending, delivered, parent_missing
+
+	Checks []TaskCheck `json:"checks,omitempty"` // that it must pass
+
+	Archived bool `json:"archived,omitempty"` // it ended long ago: lists leave it out
 
 	Edges []TaskEdge `json:"edges,omitempty"` // to what else it has to do with, at most 16
 }
@@ -143,6 +191,14 @@ type TaskProgress struct {
 	Summary string `json:"summary,omitempty"` // its beginning
 	Done    int    `json:"done,omitempty"`
 	Total   int    `json:"total,omitempty"`
+}
+
+// TaskCheck is a check that a task must pass, and what is known of it.
+type TaskCheck struct {
+	ID     string          `json:"id"`
+	Kind   belay.CheckKind `json:"kind"`
+	Status string          `json:"status,omitempty"` // running, passed, failed, unknown, waived; empty: it wasn't looked at yet
+	Reason string          `json:"reason,omitempty"`
 }
 
 // TaskEdge leads from a task to something that it has to do with.
@@ -282,15 +338,28 @@ func Apply(row *Session, rec store.Record) {
 		if len(row.Threads) == 0 {
 			row.Forked, row.Imported = p.ForkedFrom, p.ImportedFrom
 		}
+	case event.ContextResolved:
+		for _, line := range p.Environment {
+			if branch, ok := strings.CutPrefix(line, "git branch: "); ok && !strings.Contains(branch, " ") {
+				row.Branch = preview(branch)
+			}
+		}
 	case event.ArtifactChanged:
 		if p.Kind == "file" && p.Path != "" {
 			row.changed(File{Path: p.Path, Op: p.Op, At: e.Time, Kept: p.Kept})
+		}
+		if _, known := row.Skills[p.Name]; p.Kind == "skill" && (known || len(row.Skills) < maxSkills) {
+			if row.Skills == nil {
+				row.Skills = map[string]int{}
+			}
+			row.Skills[p.Name]++
 		}
 	}
 	if a, ok := ArtifactOf(e); ok {
 		row.Artifacts = slices.DeleteFunc(row.Artifacts, func(o Artifact) bool { return o.Name == a.Name && o.Thread == a.Thread })
 		row.Artifacts = newest(append(row.Artifacts, a), maxPublic)
 	}
+	row.applyTree(e)
 	row.applyTask(e)
 	row.applyThread(e)
 }
@@ -303,16 +372,20 @@ func (s *Session) Spent() belay.Amounts {
 // spend counts what a request took.
 func (s *Session) spend(e event.Envelope) {
 	s.Cost = s.Cost.Add(e.Cost())
-	took := belay.Usage{}
+	s.Tokens = belay.Amounts{Tokens: s.Tokens}.Add(belay.Amounts{Tokens: took(e).Total()}).Tokens
+}
+
+// took is what a fact says that a request used.
+func took(e event.Envelope) belay.Usage {
 	switch p := e.Data.(type) {
 	case event.ModelCompleted:
-		took = p.Usage
+		return p.Usage
 	case event.CostRecorded:
 		if p.Failed || e.IDs.Call != "" || p.Summary() || !p.Usage.Reported { // else it is what the answer said
-			took = p.Usage
+			return p.Usage
 		}
 	}
-	s.Tokens = belay.Amounts{Tokens: s.Tokens}.Add(belay.Amounts{Tokens: took.Total()}).Tokens
+	return belay.Usage{}
 }
 
 func (s *Session) settings(b belay.Settings) {

@@ -30,6 +30,9 @@ func (s *Session) applyThread(e event.Envelope) {
 		th.queueChanged(p)
 	case event.TurnStarted:
 		th.begin(e)
+		if p.Agent != nil {
+			th.Turn.Agent = p.Agent.Name
+		}
 	case event.TurnCompleted:
 		s.end(th, e, belay.Completed, "", "", p.Summary.Text)
 	case event.TurnFailed:

@@ -15,7 +15,8 @@ func Commands() []app.Command {
 	return []app.Command{
 		app.Define("create_token", auth.Admin, true, "Make a token; its text is in this answer and nowhere else.", IssueToken),
 		app.Define("list_tokens", auth.Admin, false, "List the tokens and what they allow.", Tokens),
-		app.Define("revoke_token", auth.Admin, true, "Make a token worthless, from the next request on.", WithdrawToken),
+		app.Define("revoke_token", auth.Admin, true, "Revoke a token, from the next request on.", WithdrawToken),
+		app.DefineLook("list_audit", auth.Admin, "List what callers asked for and what came of it, the newest first: commands, and refused reads.", listAudit),
 		app.Define("sign_out", auth.Read, true, "Make the token worthless that this is asked with.", SignOut),
 		app.DefineLook("list_trust", auth.Read, "List the trusted files, and those of a workspace that count only when they are trusted.", listTrust),
 		app.Define("trust_file", auth.Own, true, "Trust a file of a workspace with the content that was seen: what it declares counts from the next turn on.", trustFile),

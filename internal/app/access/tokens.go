@@ -35,11 +35,12 @@ type TokenShown struct {
 	Created time.Time `json:"created"`
 	Until   time.Time `json:"until,omitzero"`
 	Revoked time.Time `json:"revoked,omitzero"`
+	Used    time.Time `json:"used,omitzero"` // last, to the hour
 }
 
 // Shown is a token without its text.
 func Shown(t auth.Token) TokenShown {
-	return TokenShown{t.ID, t.Name, t.Role, t.Tenant, t.Created, t.Until, t.Revoked}
+	return TokenShown{t.ID, t.Name, t.Role, t.Tenant, t.Created, t.Until, t.Revoked, t.Used}
 }
 
 // Subject is the token as records of commands name it.

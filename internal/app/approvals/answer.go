@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -25,6 +26,7 @@ type RespondAction struct {
 	Budget  string       `json:"budget,omitempty" jsonschema:"with allow, of kind budget: another raise than the proposed one, such as +5usd"`
 	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
 	Clear   bool         `json:"clearTaint,omitempty" jsonschema:"with allow: the untrusted content of the conversation was reviewed; clears the taint"`
+	Alike   bool         `json:"alike,omitempty" jsonschema:"answer the same question of the session's other agents too: the same call, folder and boundary; what a scope allows beyond that is allowed once"`
 }
 
 // ResolvePermission is what resolve_permission takes.
@@ -35,6 +37,7 @@ type ResolvePermission struct {
 	Allowance
 	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
 	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
+	Alike   bool         `json:"alike,omitempty" jsonschema:"answer the same question of the session's other agents too"`
 }
 
 // Allowance is what an answer allows besides the call that asks.
@@ -43,12 +46,16 @@ type Allowance struct {
 	Prefix string    `json:"prefix,omitempty" jsonschema:"with scope prefix: the first words of the commands, or the folder of the files, that are allowed"`
 	Count  int       `json:"count,omitempty" jsonschema:"how many calls are allowed, this one among them; with scope count, or with prefix and until"`
 	Until  time.Time `json:"until,omitzero" jsonschema:"until when calls are allowed; with scope until, or with prefix and count"`
+	Only   bool      `json:"only,omitempty" jsonschema:"allowed to the agent that asks and those below it; else to all agents of its tree, each within its own tools"`
 }
 
 // check refuses what isn't one allowance.
 func (a *Allowance) check() error {
 	if !slices.Contains([]string{"", "once", "session", "prefix", "count", "until"}, a.Scope) {
 		return input.At("scope", belay.Errorf(belay.CodeBadCommand, "%q is none of once, session, prefix, count, until", input.Shown(a.Scope)).WithHint("leave it out to allow this call alone"))
+	}
+	if a.Only && (a.Scope == "" || a.Scope == "once") {
+		return input.At("only", belay.Errorf(belay.CodeBadCommand, "what is allowed once is the agent's alone anyway").WithHint("leave it out, or name a scope"))
 	}
 	scoped := a.Scope == "prefix" || a.Scope == "count" || a.Scope == "until"
 	switch {
@@ -68,7 +75,7 @@ func resolvePermission(ctx context.Context, r *app.Call, in *ResolvePermission) 
 	if in.Decision != "allow" && in.Decision != "deny" {
 		return nil, input.At("decision", belay.Errorf(belay.CodeBadCommand, "%q is none of allow, deny", input.Shown(in.Decision)).WithHint("respond_action answers questions, too"))
 	}
-	return respond(ctx, r, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message})
+	return respond(ctx, r, "permission", RespondAction{Action: in.Action, Decision: in.Decision, Version: in.Version, Allowance: in.Allowance, Args: in.Args, Message: in.Message, Alike: in.Alike})
 }
 
 // Respond brings an answer to the thread that asked.
@@ -135,10 +142,14 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 			return nil, err
 		}
 	}
+	alike, err := in.answerAlike(ctx, r, th)
+	if err != nil {
+		return nil, err
+	}
 	told, err := r.Send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
-		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Seen: in.Version, Args: in.changed(), Budget: raise})
+		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Only: in.Only, Seen: in.Version, Args: in.changed(), Budget: raise})
 	if err == nil {
-		told.Action, told.Writer = in.Action, other
+		told.Action, told.Writer, told.Alike = in.Action, other, alike
 		return app.With(told, nil, at.Thread, at.Turn)
 	}
 	switch belay.CodeOf(err) {
@@ -156,6 +167,43 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 		err = in.blame(r, err)
 	}
 	return nil, err
+}
+
+// Alike are the open questions of other agents that are like one of a thread.
+func Alike(ctx context.Context, r *app.Runtime, thread belay.ThreadID, id belay.ActionID) ([]app.Action, error) {
+	th, err := r.Thread(ctx, thread)
+	if err != nil {
+		return nil, err
+	}
+	if a := app.OpenAction(th, id); a != nil {
+		return r.LikeIt(ctx, a)
+	}
+	return nil, nil
+}
+
+// answerAlike gives the other questions that are alike the same answer, before the one that
+// was named gets it: repeated after a crash it finds those that are left.
+func (in *RespondAction) answerAlike(ctx context.Context, r *app.Call, th *thread.State) (done []belay.ActionID, err error) {
+	open := app.OpenAction(th, in.Action)
+	if !in.Alike || open == nil {
+		return nil, nil
+	}
+	like, err := r.LikeIt(ctx, open)
+	if err != nil {
+		return nil, err
+	}
+	for _, o := range like {
+		c := belay.RespondAction{Action: o.ID, Decision: in.Decision, Message: in.Message, Seen: o.Version}
+		order := r.Order(belay.CommandID(belay.NewID(belay.PrefixCommand)), o.Session, o.Thread.Stream(), c)
+		switch _, err := r.Engine.Submit(ctx, order); {
+		case belay.CodeOf(err) == belay.CodeAlreadyAnswered, belay.CodeOf(err) == belay.CodeUnknownAction: // meanwhile
+		case err != nil:
+			return nil, input.At("alike", err)
+		default:
+			done = append(done, o.ID)
+		}
+	}
+	return done, nil
 }
 
 // blame adds the field that the thread refused.
@@ -190,6 +238,8 @@ func (in *RespondAction) check() error {
 		return err
 	}
 	switch {
+	case in.Alike:
+		return input.At("alike", belay.Errorf(belay.CodeBadCommand, "a call that was changed isn't like the others any more").WithHint("leave alike out, or args"))
 	case in.Decision != "allow":
 		return input.At("args", belay.Errorf(belay.CodeBadCommand, "only a call that is allowed gets other arguments").WithHint("leave args out, or allow"))
 	case in.Scope != "" && in.Scope != "once":

@@ -9,6 +9,8 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // Commands are the rows of this feature.
@@ -24,17 +26,22 @@ func Commands() []app.Command {
 // Reads are the rows of this feature.
 func Reads() []app.Read {
 	return []app.Read{
-		app.DefineRead(app.Read{Name: "listActions", Path: "/v1/actions", Tag: "approvals", Doc: "List the questions that wait for a person.",
-			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."}}}, listActions),
+		app.DefineRead(app.Read{Name: "listActions", Path: "/v1/actions", Tag: "approvals", Doc: "List the questions that wait for a person, or those that were decided, the newest first. The same question of several agents is one.",
+			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."},
+				{Name: "state", Doc: "open (also when left out): those that wait; decided: those that don't any more."},
+				{Name: "before", Doc: "Of those that were decided, the ones before a position: next of the answer before.", Whole: true},
+				{Name: "limit", Doc: "Of those that were decided, how many at most; 100 when left out.", Whole: true}}}, listActions),
 		app.DefineRead(app.Read{Name: "previewAction", Path: "/v1/actions/{id}/preview", Tag: "approvals", Doc: "Show what an approval of a question would do: the change of files as they are now, what a command runs and where, or its text.",
 			ID: "The question."}, previewAction),
 	}
 }
 
-// ActionsShown are open questions.
+// ActionsShown are questions.
 type ActionsShown struct {
 	app.Fresh
-	Actions []app.Action `json:"actions"` // oldest first
+	Actions []app.Action   `json:"actions"`           // that wait, the oldest first
+	Decided []view.Decided `json:"decided,omitempty"` // that were decided, the newest first
+	Next    store.Position `json:"next,omitempty"`    // before=NEXT has more of these; 0: there are none
 }
 
 func listActions(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*ActionsShown, error) {
@@ -51,6 +58,20 @@ func listActions(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*A
 			return nil, input.At("query sessionId", err)
 		}
 	}
-	all, err := c.Actions(ctx, id)
-	return &ActionsShown{f, all}, err
+	before, limit, err := read.Part(q)
+	if err != nil {
+		return nil, err
+	}
+	out := &ActionsShown{Fresh: f, Actions: []app.Action{}}
+	switch state := q.Values.Get("state"); state {
+	case "", "open":
+		out.Actions, err = c.Questions(ctx, id)
+	case "decided":
+		if out.Stale, err = c.Reads.Summed(ctx, f); err == nil {
+			out.Decided, out.Next, err = view.DecidedActions(ctx, c.Store, before, func(d *view.Decided) bool { return id == "" || d.Session == id }, limit)
+		}
+	default:
+		err = input.At("query state", belay.Errorf(belay.CodeUsage, "%q is neither open nor decided", input.Shown(state)).WithHint("state=decided"))
+	}
+	return out, err
 }

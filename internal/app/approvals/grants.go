@@ -36,6 +36,7 @@ type GrantShown struct {
 	Left     int            `json:"left,omitempty"` // calls that it covers yet; left out: it counts none
 	Until    time.Time      `json:"until,omitzero"`
 	By       string         `json:"by,omitempty"`
+	Covers   string         `json:"covers,omitempty"` // tree: all agents of the thread's tree; below: the thread and those below it; left out: there are no others
 }
 
 func listGrants(ctx context.Context, r *app.Call, f app.Fresh, in *ListGrants) (*GrantsShown, error) {
@@ -53,14 +54,23 @@ func Grants(ctx context.Context, r *app.Call, id belay.SessionID) ([]GrantShown,
 	for _, g := range s.Grants {
 		out = append(out, GrantShown{ID: g.ID, Tool: g.Tool, Scope: g.Scope, By: g.By})
 	}
+	for _, g := range s.Shared {
+		if g.Until.IsZero() || r.Now().Before(g.Until) {
+			covers := "tree"
+			if g.Only {
+				covers = "below"
+			}
+			out = append(out, GrantShown{ID: g.Grant, Thread: g.From, Tool: g.Tool, Scope: g.Scope, Prefix: g.Prefix, Bound: g.Bound, Left: g.Count, Until: g.Until, By: g.By, Covers: covers})
+		}
+	}
 	for _, id := range s.All() {
 		th, err := r.Thread(ctx, id)
 		if err != nil {
 			return nil, err
 		}
 		for _, g := range th.Grants {
-			if g.Until.IsZero() || r.Now().Before(g.Until) {
-				out = append(out, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By})
+			if !g.Shared && (g.Until.IsZero() || r.Now().Before(g.Until)) {
+				out = append(out, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By, ""})
 			}
 		}
 		for _, g := range th.Wider {
@@ -121,7 +131,7 @@ func gave(ctx context.Context, r *app.Call, stream belay.StreamID, id belay.Even
 		if err != nil {
 			return false, err
 		}
-		if p, ok := ev.Data.(event.PolicyChanged); ok && p.Kind == "grant" && p.Op == "granted" && ev.ID() == id {
+		if p, ok := ev.Data.(event.PolicyChanged); ok && p.Kind == "grant" && p.Op == "granted" && p.Grant == "" && ev.ID() == id {
 			return true, nil
 		}
 	}

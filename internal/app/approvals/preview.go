@@ -56,7 +56,7 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	if o.Ask == nil {
 		return nil, nil
 	}
-	p := &block.Preview{ID: o.Action, Version: o.Version(), Kind: o.Kind, Shows: block.PreviewText, Until: o.Until, Wider: o.Wider != nil, Notes: notes(o)}
+	p := &block.Preview{ID: o.Action, Version: o.Version(), Kind: o.Kind, Shows: block.PreviewText, Until: o.Until, Wider: o.Wider != nil, Notes: notes(o), Like: th.Alike(o), Lineage: th.Lineage}
 	if o.Call == nil || o.Kind != "permission" {
 		if o.Call != nil && o.Kind == "question" {
 			choices(o.Call.Args, p)

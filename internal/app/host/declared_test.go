@@ -89,7 +89,7 @@ env: {pass: [CARGO_HOME, NOT_SET], set: {CI: "1", WHO: "user {who}", GONE: "{gon
 			got[k] = v
 		}
 	}
-	want := map[string]string{"PATH": "/usr/bin:/bin", "PWD": b.Dir, "CARGO_HOME": "/c", "CI": "1", "WHO": "user ann=bob"}
+	want := map[string]string{"PATH": "/usr/bin:/bin", "PWD": b.Dir, "BELAY_PARENT": "1", "CARGO_HOME": "/c", "CI": "1", "WHO": "user ann=bob"}
 	if len(got) != len(want) {
 		t.Errorf("got %v", got)
 	}

@@ -5,6 +5,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"github.com/belay-run/belay"
@@ -16,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/mcp"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -33,6 +35,7 @@ type Config struct {
 	Serves      bool                                         // it is a tenant of a server: it works in many workspaces
 	Interactive bool                                         // a person can be asked
 	Tools       func(*config.Workspace) ([]tool.Tool, error) // of a workspace, besides those that are declared; of none: all that there can be
+	Commands    []app.Command                                // that calls of models may perform
 	Models      *providers.Providers
 	Shell       func() *belay.Shell // of new sessions
 
@@ -42,6 +45,7 @@ type Config struct {
 	Say       func([]config.Ignored)                                                // prints what doesn't count in files of a workspace
 
 	Boundary func() thread.Boundary // what this machine can confine programs with
+	Memory   func() int64           // of this machine, in bytes; 0: nobody knows
 	Confine  effect.Confine
 	Inspect  effect.Inspect
 	Check    effect.Check
@@ -55,22 +59,36 @@ type Config struct {
 type Host struct {
 	c Config
 
-	mu      sync.Mutex
-	places  map[string]*app.Place // the workspaces that were read: use At
-	here    *app.Place            // the one that was entered last: use Current
-	opened  store.Store           // the open store
-	perform *effect.Performers    // of the runtime
-	bookMu  sync.Mutex
-	trusted *config.TrustBook    // as it was read: use book
-	tried   map[string]time.Time // MCP servers that were tried, by where they are described
-	servers *mcp.Pool
-	origin  map[string]string // of worktrees: the workspace they were made of
-	hosts   config.Hosts
+	mu       sync.Mutex
+	places   places             // the workspaces that were read: use At
+	here     *app.Place         // the one that was entered last: use Current
+	opened   store.Store        // the open store
+	perform  *effect.Performers // of the runtime
+	runtime  *app.Runtime       // that calls of models are performed by: use Performs
+	bookMu   sync.Mutex
+	trusted  *config.TrustBook // as it was read: use book
+	logins   logins            // to MCP servers, that wait
+	learning chan struct{}     // holds one token while MCP servers are looked at
+	tried    trials            // of MCP servers
+	system   sync.Mutex        // while facts about agents are appended: one of a process may at a time
+	servers  *mcp.Pool
+	origin   map[string]string // of worktrees: the workspace they were made of
+	hosts    config.Hosts
 }
+
+// places are the workspaces that a process used last. A workspace that it doesn't keep
+// is read again when it is used.
+type places = lru.Part[string, *app.Place]
+
+// maxPlaces bounds them: each has the schemas of its tools, some 250 KB.
+const maxPlaces = 64
+
+func newPlaces() places { return lru.Of[string, *app.Place](lru.New(maxPlaces)) }
 
 // New makes a host.
 func New(c Config) *Host {
-	h := &Host{c: c, servers: &mcp.Pool{Environ: c.Env.Vars}}
+	h := &Host{c: c, places: newPlaces(), learning: make(chan struct{}, 1), servers: &mcp.Pool{Environ: c.Env.Vars}}
+	h.servers.Grants = h.grants()
 	h.servers.Seen = func(s *manifest.Server, defs []mcp.Definition) {
 		h.pin(context.Background(), s, defs) //nolint:errcheck // the call holds its tool against the accepted one itself
 	}
@@ -94,7 +112,7 @@ func (h *Host) Input(ws string) config.Input {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return config.Input{
-		Env: h.c.Env, Workspace: ws, Origin: h.origin[ws], Tools: specs, Secrets: h.c.Models.Secrets, Hosts: &h.hosts, Now: h.c.Now, Trust: h.book,
+		Env: h.c.Env, Workspace: ws, Origin: h.origin[ws], Tools: specs, Agents: builtIn(), Secrets: h.c.Models.Secrets, Hosts: &h.hosts, Now: h.c.Now, Trust: h.book, Kept: h.kept,
 		Usable: func(w *config.Workspace, s belay.Settings) error {
 			_, err := h.c.Models.Provider(w, s)
 			return err
@@ -131,12 +149,17 @@ func (h *Host) equip(ctx context.Context, p *app.Place) (*app.Place, error) {
 	return p, err
 }
 
-// At reads a workspace, once per process: a run is decided by what was there.
-func (h *Host) At(ctx context.Context, ws string) (*app.Place, error) {
+// read returns a workspace as it was read before.
+func (h *Host) read(ws string) (*app.Place, bool) {
 	h.mu.Lock()
-	p := h.places[ws]
-	h.mu.Unlock()
-	if p != nil {
+	defer h.mu.Unlock()
+	return h.places.Get(ws)
+}
+
+// At reads a workspace, unless it is one of those that were used last: a run is
+// decided by what was there.
+func (h *Host) At(ctx context.Context, ws string) (*app.Place, error) {
+	if p, ok := h.read(ws); ok {
 		return p, nil
 	}
 	p, err := h.furnish(ctx, config.Resolve(ctx, h.Input(ws)))
@@ -149,10 +172,7 @@ func (h *Host) At(ctx context.Context, ws string) (*app.Place, error) {
 func (h *Host) keep(ws string, p *app.Place) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.places == nil {
-		h.places = map[string]*app.Place{}
-	}
-	h.places[ws] = p
+	h.places.Put(ws, p, 1)
 	if mb, err := p.CacheMB(); err == nil { // else whoever needs the settings meets the error
 		h.c.Models.Cache.Resize(mb << 20)
 	}
@@ -162,10 +182,8 @@ func (h *Host) keep(ws string, p *app.Place) {
 // Its other tools and its providers stay what they were.
 func (h *Host) Again(ctx context.Context, ws string) (*app.Place, error) {
 	h.forgetTrust()
-	h.mu.Lock()
-	p := h.places[ws]
-	h.mu.Unlock()
-	if p == nil {
+	p, ok := h.read(ws)
+	if !ok {
 		return h.At(ctx, ws)
 	}
 	p, err := h.equip(ctx, &app.Place{Workspace: p.Again(ctx, h.Input(ws)), Tools: p.Tools, Own: p.Own})
@@ -200,14 +218,13 @@ func (h *Host) Current() *app.Place {
 	return h.here
 }
 
-// toolsIn is the engine's look at the workspaces that were read.
-func (h *Host) toolsIn(ws string) *tool.Set {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if p := h.places[ws]; p != nil {
-		return p.Tools
+// toolsIn are the tools of a workspace; nil, if it can't be read.
+func (h *Host) toolsIn(ctx context.Context, ws string) *tool.Set {
+	p, err := h.At(ctx, ws)
+	if err != nil {
+		return nil
 	}
-	return nil
+	return p.Tools
 }
 
 // TrustAsOrigin records that a workspace is a worktree of another: what is trusted
@@ -252,6 +269,16 @@ func (h *Host) borrow(ctx context.Context) (st store.Store, release func(), err 
 	}
 	h.opened = nil
 	return st, func() { st.Close() }, nil //nolint:errcheck // it was only read
+}
+
+// kept reads content of the store.
+func (h *Host) kept(ctx context.Context, d belay.Digest) ([]byte, error) {
+	st, release, err := h.borrow(ctx)
+	if st == nil || err != nil {
+		return nil, cmp.Or(err, store.ErrNotFound)
+	}
+	defer release()
+	return st.Get(ctx, d)
 }
 
 func (h *Host) forgetTrust() {

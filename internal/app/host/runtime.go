@@ -4,7 +4,7 @@ import (
 	"cmp"
 	"context"
 	_ "embed"
-	"errors"
+	"encoding/json"
 	"slices"
 	"strings"
 
@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/providers"
+	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
@@ -44,7 +45,10 @@ func SystemPrompt(c belay.Completion) string {
 func offered(p *app.Place, s belay.Settings) []belay.ToolSpec {
 	tools := p.Tools.Choose(s.Tools)
 	if s.Completion == belay.CompletionConversational && s.Provider != config.Direct {
-		tools = slices.DeleteFunc(tools, func(t belay.ToolSpec) bool { return t.Handled == tool.HandledComplete })
+		tools = slices.DeleteFunc(slices.Clone(tools), func(t belay.ToolSpec) bool { return t.Handled == tool.HandledComplete })
+	}
+	if s.Agents.OrDefaults().Depth == 0 {
+		tools = slices.DeleteFunc(slices.Clone(tools), tool.AboutAgents)
 	}
 	return tool.Catalog(tools, p.Tools.Specs(), cmp.Or(s.ToolBudget, belay.DefaultToolBudget)<<10)
 }
@@ -113,7 +117,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	secrets.Sign(key)
 	p, err := effect.New(effect.Config{
 		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, Cache: h.c.Models.Cache, ArgsKey: key, Now: h.c.Now, Live: show,
-		Keeper: h.c.Keeper, TaskPrompt: SystemPrompt(belay.CompletionRequired), Agent: h.childAgent, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
+		Keeper: h.c.Keeper, TaskPrompt: SystemPrompt(belay.CompletionRequired), Agent: h.childAgent, Admit: h.admit, Command: h.command, Trees: trees{h}, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
 	})
 	if err != nil {
 		return nil, err
@@ -125,8 +129,34 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	h.opened, h.perform = st, p
 	r := h.Reader(st)
 	r.Engine, r.Attachable, r.Workspaces = e, p.Attachable, &Workspaces{host: h, set: set}
-	r.Close = func() error { return errors.Join(p.Close(), st.Close()) }
+	h.Performs(r)
+	r.Close = st.Close
 	return r, err
+}
+
+// Performs makes a runtime the one that performs the commands of models' calls.
+func (h *Host) Performs(r *app.Runtime) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.runtime = r
+}
+
+// command performs a command for a call of a model, as the agent whose call it is.
+func (h *Host) command(ctx context.Context, call belay.IDs, name string, body []byte) ([]byte, error) {
+	h.mu.Lock()
+	r := h.runtime
+	h.mu.Unlock()
+	cmd := app.Find(h.c.Commands, name)
+	if cmd == nil || r == nil {
+		return nil, belay.Errorf(belay.CodeUnavailable, "this process performs no %s", name)
+	}
+	c := r.Call(name)
+	c.By, c.Key, c.Remote = auth.Agent(call.Thread), "call/"+string(call.Call), true
+	out, err := cmd.Do(ctx, c, body)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
 }
 
 // filesOf are the settings of a turn's workspace. A process that runs one command has
@@ -155,14 +185,34 @@ func (h *Host) KeepRules(ctx context.Context, c config.Settings, d app.Draft) (b
 	if err := h.priced(d.Place, c); err != nil {
 		return belay.Ref{}, err
 	}
+	if f := d.Rules.AgentFile; f != nil {
+		if err := h.takesWork(ctx, d.Rules.Agent, f.Path); err != nil {
+			return belay.Ref{}, err
+		}
+	}
 	if d.Under.Raw != nil {
 		if _, err := h.opened.Put(ctx, d.Under.Raw, "application/json"); err != nil {
 			return belay.Ref{}, err
 		}
 	}
-	if c.Instructions != "none" {
-		if err := h.instruct(ctx, d.Place, d.Rules); err != nil {
-			return belay.Ref{}, err
+	if err := h.instruct(ctx, d.Place, d.Rules, c.Instructions != "none"); err != nil {
+		return belay.Ref{}, err
+	}
+	if f := d.Rules.AgentFile; f != nil && len(f.Retry.Fallback) == 0 {
+		for _, name := range f.Fallback {
+			c.Agent = name
+			other, err := h.Draft(ctx, d.Place, h.c.Principal, c)
+			if err != nil {
+				return belay.Ref{}, belay.Errorf(belay.CodeBadManifest, "agent %s, which tries what this one fails at, can't be used: %v", name, err).At(f.Path).WithHint("belay agents check")
+			}
+			if other.Rules.AgentFile != nil {
+				other.Rules.AgentFile.Fallback = nil
+			}
+			ref, err := h.KeepRules(ctx, c, other)
+			if err != nil {
+				return belay.Ref{}, err
+			}
+			f.Retry.Fallback = append(f.Retry.Fallback, belay.Substitute{Agent: other.Rules.Agent, Rules: ref})
 		}
 	}
 	return h.perform.KeepRules(ctx, d.Rules)
@@ -191,7 +241,7 @@ func (h *Host) Draft(ctx context.Context, p *app.Place, by string, c config.Sett
 	if provider, model, ok := strings.Cut(c.Compact.Model, "/"); ok {
 		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, belay.Settings{Provider: provider, Model: model}))
 	}
-	askOutput(rules)
+	rules.AskOutput()
 	for _, name := range c.Allow {
 		rules.Grants = append(rules.Grants, policy.Grant{Tool: name, Tier: policy.TierUser, Kind: "rule", By: by, Dialect: policy.DialectOf(c.Shell)})
 	}
@@ -202,11 +252,11 @@ func (h *Host) Draft(ctx context.Context, p *app.Place, by string, c config.Sett
 		}
 	}
 	if slices.ContainsFunc(rules.Tools, func(t belay.ToolSpec) bool { return t.Name == tool.SpawnName }) {
-		cat, err := p.Agents(ctx, "")
+		cat, err := h.agents(ctx, p)
 		if err != nil {
 			return d, err
 		}
-		rules.System += h.c.Models.Secrets.String(agentsToStart(cat))
+		h.tellAgents(rules, cat)
 	}
 	return d, nil
 }
@@ -228,17 +278,4 @@ func (h *Host) priced(p *app.Place, s config.Settings) error {
 	}
 	return belay.Errorf(belay.CodeNoPrice, "money is limited, and nothing says what %s costs", strings.TrimSuffix(s.Provider+"/"+s.Model, "/")).
 		WithHint("write its prices into models.yaml (docs/models.md), or limit tokens instead: %s", limit)
-}
-
-// askOutput tells the model of the output that the turn asks for: not every
-// provider can hold it to a schema.
-func askOutput(r *thread.Rules) {
-	if r.Output == nil {
-		return
-	}
-	where := "Put it into the field output of complete_task."
-	if r.Answer() != nil {
-		where = "The answer that ends your work must be this value and nothing else."
-	}
-	r.System += "\n# Output\nThis task asks for an output: one value of JSON that fits the schema below. " + where + "\n" + string(r.Output) + "\n"
 }

@@ -1,10 +1,13 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"path"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -97,6 +100,12 @@ func (h *Host) Learn(ctx context.Context, ws string) error {
 	if err != nil || len(servers) == 0 {
 		return err
 	}
+	select {
+	case h.learning <- struct{}{}: // a turn waits while another one looks
+		defer func() { <-h.learning }()
+	case <-ctx.Done():
+		return ctx.Err()
+	}
 	h.forgetTrust()
 	book, err := h.book(ctx)
 	if err != nil {
@@ -104,7 +113,7 @@ func (h *Host) Learn(ctx context.Context, ws string) error {
 	}
 	unseen := slices.DeleteFunc(servers, func(s config.Server) bool {
 		_, known := book.Server(s.File, s.Name)
-		return known || h.triedLately(&s)
+		return known || h.tried.lately(s.Where, h.c.Now())
 	})
 	if len(unseen) == 0 {
 		return nil
@@ -117,7 +126,12 @@ func (h *Host) Learn(ctx context.Context, ws string) error {
 			errs[i] = h.pin(ctx, &s.Server, looks[i].Tools)
 		}
 		if errs[i] != nil {
-			h.c.Say([]config.Ignored{{Where: s.Where, What: "server " + s.Name, Why: why(errs[i]) + "; belay mcp test " + s.Name + " says more"}})
+			next := "belay mcp test " + s.Name + " says more"
+			if wantsLogin(errs[i]) {
+				next = hint(errs[i])
+				h.tried.refuse(s.Where)
+			}
+			h.c.Say([]config.Ignored{{Where: s.Where, What: "server " + s.Name, Why: why(errs[i]) + "; " + next}})
 		}
 	}
 	_, err = h.Again(ctx, ws)
@@ -127,18 +141,61 @@ func (h *Host) Learn(ctx context.Context, ws string) error {
 // again is how long a server that couldn't be used isn't tried before a turn.
 const again = time.Minute
 
-// triedLately reports whether it was tried, and notes that it is now.
-func (h *Host) triedLately(s *config.Server) bool {
-	h.mu.Lock()
-	defer h.mu.Unlock()
-	if tried, was := h.tried[s.Where]; was && h.c.Now().Sub(tried) < again {
+// trials are looks at servers, by where those are described.
+type trials struct {
+	mu      sync.Mutex
+	at      map[string]time.Time
+	refused map[string]bool // they want a login
+}
+
+// lately reports whether a server was tried a short while ago, and notes that it is now.
+func (t *trials) lately(where string, now time.Time) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if tried, was := t.at[where]; was && now.Sub(tried) < again {
 		return true
 	}
-	if h.tried == nil {
-		h.tried = map[string]time.Time{}
+	if t.at == nil {
+		t.at = map[string]time.Time{}
 	}
-	h.tried[s.Where] = h.c.Now()
+	t.at[where] = now
 	return false
+}
+
+// refuse notes that a server wants a login.
+func (t *trials) refuse(where string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.refused == nil {
+		t.refused = map[string]bool{}
+	}
+	t.refused[where] = true
+}
+
+// forget forgets what is known of a server.
+func (t *trials) forget(where string) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	delete(t.at, where)
+	delete(t.refused, where)
+}
+
+// wantsLogin reports whether a server was seen to want a login.
+func (t *trials) wantsLogin(where string) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.refused[where]
+}
+
+// hint is what to do about an error.
+func hint(err error) string {
+	if e, ok := errors.AsType[*tool.Error](err); ok {
+		return e.Hint
+	}
+	if e, ok := errors.AsType[*belay.Error](err); ok {
+		return e.Hint
+	}
+	return ""
 }
 
 // why is an error in one line.
@@ -161,7 +218,7 @@ func (h *Host) look(ctx context.Context, p *app.Place, s *config.Server) (mcp.Lo
 	if err != nil {
 		return mcp.Looked{}, err
 	}
-	return mcp.Look(ctx, &s.Server, h.c.Env.Vars, p.Path(), box)
+	return h.servers.Look(ctx, &s.Server, p.Path(), box)
 }
 
 // boxOf makes the boundary of a server; nil: nothing confines it, because that was said.
@@ -211,6 +268,8 @@ func (h *Host) pin(ctx context.Context, s *manifest.Server, seen []mcp.Definitio
 	if known && t.Seen == nil && len(c.Changed) == 0 && len(c.Pinned) == len(accepted) {
 		return nil
 	}
+	h.system.Lock()
+	defer h.system.Unlock()
 	defer h.forgetTrust()
 	pinned, err := mcp.Encode(c.Pinned)
 	if err != nil {
@@ -224,6 +283,11 @@ func (h *Host) pin(ctx context.Context, s *manifest.Server, seen []mcp.Definitio
 		return err
 	}
 	return w.SeeServer(ctx, s.File, s.Name, other)
+}
+
+// Mentioned implements app.Workspaces.
+func (w *Workspaces) Mentioned(ctx context.Context, ws string, g *app.Given) error {
+	return w.host.Mentioned(ctx, ws, g)
 }
 
 // Servers are the MCP servers of a workspace.
@@ -248,9 +312,14 @@ func (w *Workspaces) Servers(ctx context.Context, ws string) ([]app.Server, erro
 			return nil, err
 		}
 		_, known := book.Server(s.File, s.Name)
+		login, err := w.host.servers.Grants.State(&s.Server)
 		switch {
 		case s.Err != nil:
 			one.Status, one.Problem = "unusable", why(s.Err)
+		case err != nil:
+			one.Status, one.Problem = "unusable", why(err)
+		case login == mcp.LoginOver || login == mcp.NoLogin && w.host.tried.wantsLogin(s.Where):
+			one.Status = "needs_login"
 		case !known:
 			one.Status = "unseen"
 		case len(c.Changed) > 0:
@@ -258,9 +327,11 @@ func (w *Workspaces) Servers(ctx context.Context, ws string) ([]app.Server, erro
 		default:
 			one.Status = "accepted"
 		}
+		one.LoggedIn = login == mcp.LoggedIn
 		for _, t := range w.host.servers.Tools(&s.Server, c.Offered) {
 			one.Tools = append(one.Tools, toolOf(t.Spec()))
 		}
+		one.Prompts = promptsOf(s.Name, c.Offered)
 		out = append(out, one)
 	}
 	return out, nil
@@ -270,22 +341,24 @@ func toolOf(s belay.ToolSpec) app.ServerTool {
 	return app.ServerTool{Name: s.Name, Doc: s.Doc, Input: s.Input, Effect: s.Effect, ReadOnly: s.ReadOnly}
 }
 
+func promptsOf(server string, defs []mcp.Definition) (all []app.ServerPrompt) {
+	for _, d := range mcp.Prompts(defs) {
+		p := app.ServerPrompt{Name: server + ":" + d.Name, Description: cmp.Or(d.Description, d.Title)}
+		for _, a := range d.Arguments {
+			p.Variables = append(p.Variables, a.Name)
+		}
+		all = append(all, p)
+	}
+	return all
+}
+
 // TestServer starts a server, reads what it has and ends it. accept says that what it
 // has is accepted.
 func (w *Workspaces) TestServer(ctx context.Context, ws, name string, accept bool) (*app.ServerTest, error) {
-	p, err := w.host.At(ctx, ws)
-	if err != nil {
+	p, s, err := w.find(ctx, ws, name)
+	if s == nil {
 		return nil, err
 	}
-	servers, _, err := p.Servers(ctx)
-	if err != nil {
-		return nil, err
-	}
-	i := slices.IndexFunc(servers, func(s config.Server) bool { return s.Name == name })
-	if i < 0 {
-		return nil, belay.Errorf(belay.CodeNotFound, "there is no MCP server %q", name).WithHint("belay mcp list shows those that count here")
-	}
-	s := &servers[i]
 	l, err := w.host.look(ctx, p, s)
 	out := &app.ServerTest{Name: name, Text: s.Text, Version: l.Version, Calls: l.Server, Protocol: l.Protocol, Offers: l.Can, Printed: string(w.host.c.Models.Secrets.Bytes([]byte(l.Printed))), Tools: []app.ServerTool{}}
 	if l.Applied != nil {
@@ -299,15 +372,20 @@ func (w *Workspaces) TestServer(ctx context.Context, ws, name string, accept boo
 			return nil, err
 		}
 		out.Problem = why(err)
-		out.Hint = hintFor(s, l, out)
+		if out.Hint = hintFor(s, l, out); wantsLogin(err) {
+			out.Hint = hint(err)
+			w.host.tried.refuse(s.Where)
+		}
 		return out, nil
 	}
+	w.host.tried.forget(s.Where)
 	for _, r := range l.Refused {
 		out.Refused = append(out.Refused, r.Name+": "+r.Why)
 	}
 	for _, t := range w.host.servers.Tools(&s.Server, l.Tools) {
 		out.Tools = append(out.Tools, toolOf(t.Spec()))
 	}
+	out.Prompts = promptsOf(s.Name, l.Tools)
 	if !accept {
 		return out, w.host.pin(ctx, &s.Server, l.Tools)
 	}
@@ -321,14 +399,16 @@ func (w *Workspaces) TestServer(ctx context.Context, ws, name string, accept boo
 
 // hintFor is what to do about a server that can't be used.
 func hintFor(s *config.Server, l mcp.Looked, t *app.ServerTest) string {
-	npx := s.Command == "npx" || s.Command == "uvx" || s.Command == "pnpx" || s.Command == "bunx"
+	flag := "; network: full (--network full) gives it one"
 	switch {
 	case l.Applied == nil || l.Applied.Network != belay.NetworkNone:
 		return ""
-	case npx, l.Stopped != nil && l.Stopped.Layer == "network", mcp.WantsNetwork(l.Printed):
-		return "its boundary has no network; network: full (--network full) gives it one"
+	case slices.Contains([]string{"npx", "uvx", "pnpx", "bunx"}, path.Base(s.Command)):
+		return path.Base(s.Command) + " fetches its package from the network, and the boundary has none" + flag
+	case l.Stopped != nil && l.Stopped.Layer == "network", mcp.WantsNetwork(l.Printed):
+		return "its boundary has no network" + flag
 	case t.Printed == "":
-		return "it prints nothing; if it needs the network, network: full (--network full) gives it one"
+		return "it prints nothing; perhaps it wants a network" + flag
 	}
 	return ""
 }

@@ -40,10 +40,18 @@ func omissions(all []config.Omission) (left []event.ContextOmission) {
 	return left
 }
 
-// instruct keeps a workspace's instructions for rules, which say which they are and
-// which were left out.
-func (h *Host) instruct(ctx context.Context, p *app.Place, rules *thread.Rules) error {
-	all, omitted := p.Instructions()
+// instruct keeps what a place tells models for rules, which say what it is and what was
+// left out: its skills, and, if they are wanted, its instructions.
+func (h *Host) instruct(ctx context.Context, p *app.Place, rules *thread.Rules, wanted bool) error {
+	skills, err := h.skills(ctx, p, rules)
+	if err != nil {
+		return err
+	}
+	var all []config.Instruction
+	var omitted []config.Omission
+	if wanted {
+		all, omitted = p.Instructions()
+	}
 	rules.LeftOut = append(rules.LeftOut, omissions(omitted)...)
 	var text strings.Builder
 	for _, i := range all {
@@ -56,10 +64,13 @@ func (h *Host) instruct(ctx context.Context, p *app.Place, rules *thread.Rules) 
 		text.WriteString(i.String())
 		rules.Context = append(rules.Context, event.ContextItem{Kind: "instruction", Name: i.Name, Ref: &ref, Scope: i.Scope, Tokens: tokens.Text(i.Text)})
 	}
-	if text.Len() == 0 {
+	whole := h.c.Models.Secrets.String(skills)
+	if text.Len() > 0 {
+		whole = "# Instructions of this place\n" + text.String() + whole
+	}
+	if whole == "" {
 		return nil
 	}
-	whole := "# Instructions of this place\n" + text.String()
 	ref, err := h.opened.Put(ctx, []byte(whole), "text/markdown")
 	rules.Instructions = &belay.Content{Ref: &ref, Tokens: tokens.Text(whole)}
 	return err

@@ -10,14 +10,15 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/workspace/git"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -35,6 +36,8 @@ type Workspaces struct {
 	set   *tool.Set
 	own   string   // the workspace where none is named
 	roots []string // folders that sessions may work in
+
+	stamps map[string]belay.Digest // of the agents of workspaces, as they were recorded
 }
 
 var _ app.Workspaces = (*Workspaces)(nil)
@@ -117,8 +120,58 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 	return got.Settings, settingError(err)
 }
 
+// SettingRows lists the settings of a new session in a workspace.
+func (w *Workspaces) SettingRows(ctx context.Context, ws string) ([]app.SettingRow, []app.IgnoredRow, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return nil, nil, err
+	}
+	l, err := w.host.Layers(p, nil)
+	if err != nil {
+		return nil, nil, err
+	}
+	rows, err := l.CheckedRows()
+	if err != nil {
+		return nil, nil, err
+	}
+	for i := range rows {
+		rows[i].Value = w.Secrets().String(rows[i].Value)
+	}
+	var ignored []app.IgnoredRow
+	for _, i := range l.Ignored() {
+		ignored = append(ignored, app.IgnoredRow{What: i.What, Where: i.Where, Why: i.Why})
+	}
+	return rows, ignored, nil
+}
+
+// KeepRules keeps rules beside the person's other ones.
+func (w *Workspaces) KeepRules(ctx context.Context, name string, content []byte, ready func() error) (string, bool, error) {
+	return w.host.c.Env.KeepRules(ctx, name, content, ready)
+}
+
 // Rules keeps what a turn is decided by.
 func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	return w.rules(ctx, by, ws, config.Settings{Settings: s}, func(*app.Draft) {})
+}
+
+// CompletionRules keeps what a turn is decided by that checks whether a task is done.
+func (w *Workspaces) CompletionRules(ctx context.Context, by, ws string, s belay.Settings) (belay.Ref, error) {
+	direct := config.Settings{Settings: s}
+	direct.Provider, direct.Model, direct.BaseURL, direct.Fallback = config.Direct, "", "", nil
+	direct.Completion, direct.Instructions, direct.Agent = belay.CompletionRequired, "none", ""
+	return w.rules(ctx, by, ws, direct, func(d *app.Draft) {
+		if s.Provider == "" || s.Provider == config.Direct {
+			return
+		}
+		a := thread.Asked{Provider: s.Provider, Model: s.Model, BaseURL: s.BaseURL, Fallback: s.Fallback, Routes: w.host.c.Models.Routes(d.Place.Workspace, s)}
+		a.Profile.Priced = limitsMoney(config.Settings{Settings: s})
+		d.Rules.Asked = &a
+	})
+}
+
+func (w *Workspaces) rules(ctx context.Context, by, ws string, c config.Settings, complete func(*app.Draft)) (belay.Ref, error) {
 	if err := w.host.Learn(ctx, ws); err != nil { // before the lock: servers take their time
 		return belay.Ref{}, err
 	}
@@ -128,7 +181,6 @@ func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings)
 	if err != nil {
 		return belay.Ref{}, err
 	}
-	c := config.Settings{Settings: s}
 	if c.Quotas, err = p.Workspace.Quotas(); err != nil {
 		return belay.Ref{}, err
 	}
@@ -136,18 +188,78 @@ func (w *Workspaces) Rules(ctx context.Context, by, ws string, s belay.Settings)
 	if err != nil {
 		return belay.Ref{}, settingError(err)
 	}
+	complete(&d)
 	return w.host.KeepRules(ctx, c, d)
 }
 
 // Agents are the agents of a workspace that are kept as files.
-func (w *Workspaces) Agents(ctx context.Context, ws, given string) (*agentfile.Catalog, error) {
+func (w *Workspaces) Agents(ctx context.Context, ws string) (*agentfile.Catalog, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, err := w.look(ctx, ws)
 	if err != nil {
 		return nil, err
 	}
-	return p.Agents(ctx, given)
+	return w.host.AgentFiles(ctx, p)
+}
+
+// AgentRecords are what is known of agents besides their files.
+func (w *Workspaces) AgentRecords(ctx context.Context) (*config.TrustBook, map[string]view.AgentRuns, error) {
+	return w.host.AgentRecords(ctx)
+}
+
+// CheckHealth runs the health command of an agent.
+func (w *Workspaces) CheckHealth(ctx context.Context, ws string, a *agentfile.Agent) (sick string, err error) {
+	return w.host.CheckHealth(ctx, ws, a)
+}
+
+// WatchAgents records what has changed of the agents in the workspaces that were used.
+func (w *Workspaces) WatchAgents(ctx context.Context) error {
+	h := w.host
+	h.mu.Lock()
+	used := h.places.Keys()
+	h.mu.Unlock()
+	slices.Sort(used)
+	if !slices.Contains(used, w.own) {
+		used = append(used, w.own)
+	}
+	var all error
+	for _, ws := range used {
+		all = errors.Join(all, w.watch(ctx, ws))
+	}
+	return all
+}
+
+func (w *Workspaces) watch(ctx context.Context, ws string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.host.At(ctx, ws)
+	if err != nil {
+		return err
+	}
+	stamp := p.AgentStamp(ctx)
+	if w.stamps[ws] == stamp {
+		return nil
+	}
+	if _, err := w.host.agents(ctx, p); err != nil {
+		return err
+	}
+	if w.stamps == nil {
+		w.stamps = map[string]belay.Digest{}
+	}
+	w.stamps[ws] = stamp
+	return nil
+}
+
+// Skills are those that agents of a workspace can read.
+func (w *Workspaces) Skills(ctx context.Context, ws string) (*agentfile.Skills, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.look(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	return p.Skills(ctx)
 }
 
 // Quotas are those that work in a workspace spends from.
@@ -186,7 +298,12 @@ func (w *Workspaces) MayChange(ctx context.Context, s *session.State, more []pol
 	if err != nil {
 		return false, err
 	}
-	d, err := w.host.Draft(ctx, p, w.host.c.Principal, config.Settings{Settings: s.Settings})
+	c := config.Settings{Settings: s.Settings}
+	d, err := w.host.Draft(ctx, p, w.host.c.Principal, c)
+	if err != nil && c.Agent != "" { // its file has gone, say: what began goes on, and without it may change no less
+		c.Agent = ""
+		d, err = w.host.Draft(ctx, p, w.host.c.Principal, c)
+	}
 	if err != nil {
 		return false, err
 	}
@@ -229,24 +346,27 @@ func (w *Workspaces) ReadAgain(ctx context.Context) (use func(), err error) {
 	}
 	h.forgetTrust()
 	h.mu.Lock()
-	used := slices.Sorted(maps.Keys(h.places))
+	used := h.places.Keys()
 	h.mu.Unlock()
-	places := map[string]*app.Place{}
+	slices.Reverse(used) // the one used last is put last
+	read := newPlaces()
 	for _, ws := range used {
 		c := config.Resolve(ctx, h.Input(ws))
 		if err := c.Check(); err != nil {
 			return nil, err
 		}
-		if places[ws], err = h.furnish(ctx, c); err != nil {
+		p, err := h.furnish(ctx, c)
+		if err != nil {
 			return nil, err
 		}
+		read.Put(ws, p, 1)
 	}
 	return func() {
 		w.mu.Lock()
 		defer w.mu.Unlock()
 		h.mu.Lock()
-		if h.places = places; h.here != nil {
-			h.here = places[h.here.Path()]
+		if h.places = read; h.here != nil {
+			h.here, _ = read.Get(h.here.Path())
 		}
 		h.mu.Unlock()
 		h.c.Models.Forget()
@@ -288,6 +408,24 @@ func (w *Workspaces) Planner(ws string) (history.Planner, error) {
 	}
 	h := w.host
 	return history.Planner{Root: root, Dir: ws, Keeper: h.c.Keeper, Secrets: h.c.Models.Secrets}, nil
+}
+
+// PrepareChild implements app.Workspaces.
+func (w *Workspaces) PrepareChild(ctx context.Context, parent belay.Ref, in tool.SpawnArgs, left belay.Limits, depth int, c *belay.SpawnSubagent) error {
+	problem, err := w.host.perform.PrepareChild(ctx, parent, in, left, depth, c)
+	if problem != nil {
+		code := belay.CodeForbidden
+		switch problem.Class {
+		case tool.NotFound:
+			code = belay.CodeNotFound
+		case tool.BadArguments:
+			code = belay.CodeBadCommand
+		case tool.Conflict:
+			code = belay.CodeBadState
+		}
+		err = belay.Errorf(code, "%s: %s", problem.Code, problem.Message).WithHint("%s", problem.Hint)
+	}
+	return err
 }
 
 // RemoveWorktree takes a session's worktree away.

@@ -86,7 +86,7 @@ func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 func StatusOf(c belay.Code) int {
 	switch c {
 	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadArguments, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
-		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeNoPrice, belay.CodeAddress, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodeBadScript, belay.CodeNotGoverned:
+		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeNoPrice, belay.CodeAddress, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodeBadScript, belay.CodeNotGoverned, belay.CodeLoginState:
 		return http.StatusBadRequest
 	case belay.CodeUnauthorized:
 		return http.StatusUnauthorized
@@ -96,7 +96,7 @@ func StatusOf(c belay.Code) int {
 		return http.StatusNotFound
 	case belay.CodeMethod:
 		return http.StatusMethodNotAllowed
-	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists, belay.CodeCycle:
+	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists, belay.CodeCycle, belay.CodeNoLogin, belay.CodeAgentStopped:
 		return http.StatusConflict
 	case belay.CodeDeleted, belay.CodeExpired:
 		return http.StatusGone
@@ -108,6 +108,8 @@ func StatusOf(c belay.Code) int {
 		return http.StatusMisdirectedRequest
 	case belay.CodeTooMany:
 		return http.StatusTooManyRequests
+	case belay.CodeLoginRefused, belay.CodeLoginIssuer:
+		return http.StatusBadGateway
 	case belay.CodeUnavailable:
 		return http.StatusNotImplemented
 	case belay.CodeDraining, belay.CodeStoreBusy, belay.CodeStoreReadOnly, belay.CodeStoreFailed:

@@ -50,36 +50,93 @@ func (g *Gates) Of(ctx context.Context, workspace string) (*policy.Set, error) {
 // Decisions hands on recorded decisions, session by session, in the order of the log.
 type Decisions func(ctx context.Context, take func(*simulate.Case) error) error
 
-// DecisionsOf are those of a session, or of all sessions of a workspace, or of all
-// without either; the oldest session first.
-func DecisionsOf(ctx context.Context, c *app.Call, session belay.SessionID, workspace string) (Decisions, error) {
-	ids := []belay.SessionID{session}
-	if session == "" {
-		if err := c.Reads.Views.Catchup(ctx); err != nil {
-			return nil, err
-		}
-		all, err := view.Sessions(ctx, c.Store, view.Filter{Workspace: workspace})
-		if err != nil {
-			return nil, err
-		}
-		ids = nil
-		for _, s := range slices.Backward(all) {
-			ids = append(ids, s.ID)
-		}
-	}
+// Range is which decisions are meant: those of a session, or of all sessions of a
+// workspace, or of all without either.
+type Range struct {
+	Session   belay.SessionID
+	Workspace string
+	Last      int            // only the newest so many; 0: all
+	UpTo      store.Position // 0: to the end of the log
+}
+
+// DecisionsOf are those of a range, the oldest session first.
+func DecisionsOf(ctx context.Context, c *app.Call, in Range) (Decisions, error) {
 	end, err := c.Store.End(ctx)
 	if err != nil {
 		return nil, err
 	}
+	if in.UpTo > 0 {
+		end = min(end, in.UpTo)
+	}
+	ids := []belay.SessionID{in.Session}
+	if in.Session == "" {
+		if ids, err = sessionsIn(ctx, c, in.Workspace); err != nil {
+			return nil, err
+		}
+	}
+	takes := func(belay.EventID) bool { return true }
+	if in.Last > 0 {
+		newest, err := newestIn(ctx, c, ids, in.Last, end)
+		if err != nil {
+			return nil, err
+		}
+		ids = slices.DeleteFunc(ids, func(id belay.SessionID) bool { return len(newest[id]) == 0 })
+		takes = func(id belay.EventID) bool {
+			return slices.ContainsFunc(ids, func(s belay.SessionID) bool { return newest[s][id] })
+		}
+	}
 	return func(ctx context.Context, take func(*simulate.Case) error) error {
 		get := func(d belay.Digest) ([]byte, error) { return c.Store.Get(ctx, d) }
 		for _, id := range ids {
-			if err := DecisionsIn(c.Store.Runtime(), id, c.Store.Stored(ctx, id, end), get)(ctx, take); err != nil {
+			err := DecisionsIn(c.Store.Runtime(), id, c.Store.Stored(ctx, id, end), get)(ctx, func(k *simulate.Case) error {
+				if !takes(k.Event) {
+					return nil
+				}
+				return take(k)
+			})
+			if err != nil {
 				return err
 			}
 		}
 		return nil
 	}, nil
+}
+
+// sessionsIn are the sessions of a workspace, or all, the oldest first.
+func sessionsIn(ctx context.Context, c *app.Call, workspace string) (ids []belay.SessionID, err error) {
+	if err := c.Reads.Views.Catchup(ctx); err != nil {
+		return nil, err
+	}
+	all, err := view.Sessions(ctx, c.Store, view.Filter{Workspace: workspace})
+	for _, s := range slices.Backward(all) {
+		ids = append(ids, s.ID)
+	}
+	return ids, err
+}
+
+// newestIn are the newest decisions of sessions up to a position, by session.
+func newestIn(ctx context.Context, c *app.Call, ids []belay.SessionID, n int, end store.Position) (map[belay.SessionID]map[belay.EventID]bool, error) {
+	if err := c.Reads.Sums.Catchup(ctx); err != nil {
+		return nil, err
+	}
+	out := map[belay.SessionID]map[belay.EventID]bool{}
+	for _, id := range ids {
+		out[id] = map[belay.EventID]bool{}
+	}
+	takes := func(v *view.Verdict) bool { return out[v.Session] != nil }
+	for before := end + 1; n > 0; {
+		all, next, err := view.Verdicts(ctx, c.Store, before, takes, n)
+		if err != nil {
+			return nil, err
+		}
+		for _, v := range all {
+			out[v.Session][v.Event] = true
+		}
+		if n, before = n-len(all), next; next == 0 {
+			break
+		}
+	}
+	return out, nil
 }
 
 // DecisionsIn are those in the facts of a session, which a store or a bundle has. get

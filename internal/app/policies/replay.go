@@ -2,6 +2,9 @@ package policies
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -10,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/simulate"
 	"github.com/belay-run/belay/internal/policy"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // Replay judges recorded decisions by other rules. Each that changes goes to changed.
@@ -58,6 +62,8 @@ func Suggest(ctx context.Context, all Decisions, gates *Gates, workspace string,
 type Recorded struct {
 	Session   belay.SessionID `json:"sessionId,omitempty" jsonschema:"those of this session"`
 	Workspace string          `json:"workspace,omitempty" jsonschema:"those of the sessions in this folder; of all sessions without it and without sessionId"`
+	Last      int64           `json:"last,omitempty" jsonschema:"only the newest so many; all when it is left out"`
+	UpTo      int64           `json:"upTo,omitempty" jsonschema:"only those up to a position"`
 	app.AsOf
 }
 
@@ -66,23 +72,26 @@ func (in *Recorded) decisions(ctx context.Context, c *app.Call) (Decisions, stri
 	if in.Session != "" && in.Workspace != "" {
 		return nil, "", input.At("workspace", belay.Errorf(belay.CodeBadCommand, "the session says which folder").WithHint("leave one of the two out"))
 	}
+	if in.Last < 0 || in.UpTo < 0 {
+		return nil, "", input.At("last", belay.Errorf(belay.CodeBadCommand, "last and upTo aren't below zero").WithHint("leave both out for all decisions"))
+	}
+	of := Range{Session: in.Session, Last: int(in.Last), UpTo: store.Position(in.UpTo)}
 	if in.Session != "" {
 		s, err := c.Known(ctx, in.Session)
 		if err != nil {
 			return nil, "", err
 		}
-		all, err := DecisionsOf(ctx, c, in.Session, "")
+		all, err := DecisionsOf(ctx, c, of)
 		return all, s.Workspace, err
 	}
 	ws, err := c.Workspaces.Workspace(ctx, in.Workspace)
 	if err != nil {
 		return nil, "", input.At("workspace", err)
 	}
-	only := ""
 	if in.Workspace != "" {
-		only = ws
+		of.Workspace = ws
 	}
-	all, err := DecisionsOf(ctx, c, "", only)
+	all, err := DecisionsOf(ctx, c, of)
 	return all, ws, err
 }
 
@@ -91,6 +100,7 @@ type ReplayPolicy struct {
 	Recorded
 	Rules string      `json:"rules" jsonschema:"a file of rules, as text, in place of those of a tier"`
 	As    policy.Tier `json:"as,omitempty" jsonschema:"which tier: user, workspace, admin; user when it is left out"`
+	Add   bool        `json:"add,omitempty" jsonschema:"beside the files of that tier, not in their place"`
 }
 
 // PolicyReplayed is what other rules would have made of recorded decisions.
@@ -104,6 +114,7 @@ type PolicyReplayed struct {
 	Rows      []simulate.Counted `json:"rows"`           // changes that have tool, decisions and rules in common
 	Changes   []DecisionChanged  `json:"changes"`        // the first of them
 	More      int                `json:"more,omitempty"` // changes that aren't listed
+	Digest    belay.Digest       `json:"digest"`         // of the rehearsal: save_rule takes it
 }
 
 // DecisionChanged is a recorded decision that other rules would make differently.
@@ -120,6 +131,13 @@ type DecisionChanged struct {
 const maxChanges = 1000
 
 func replayPolicy(ctx context.Context, c *app.Call, f app.Fresh, in *ReplayPolicy) (*PolicyReplayed, error) {
+	return rehearse(ctx, c, f, in, func(belay.EventID) {})
+}
+
+// rehearse judges recorded calls, and tells of each that would be decided otherwise. What
+// decided it goes into its digest: the rules, those that count without them, the calls and
+// what became of each.
+func rehearse(ctx context.Context, c *app.Call, f app.Fresh, in *ReplayPolicy, tell func(belay.EventID)) (*PolicyReplayed, error) {
 	if in.As == "" {
 		in.As = policy.TierUser
 	}
@@ -129,16 +147,27 @@ func replayPolicy(ctx context.Context, c *app.Call, f app.Fresh, in *ReplayPolic
 	if err := input.Text("rules", in.Rules, rulefile.MaxBytes); err != nil {
 		return nil, err
 	}
+	if in.UpTo == 0 {
+		in.UpTo = int64(f.Position)
+	}
 	all, ws, err := in.decisions(ctx, c)
 	if err != nil {
 		return nil, err
 	}
-	gates := NewGates(c, rulefile.Instead{Tier: in.As, Files: []rulefile.File{{Path: "rules", Content: []byte(in.Rules)}}})
+	gates := NewGates(c, rulefile.Instead{Tier: in.As, Beside: in.Add, Files: []rulefile.File{{Path: "rules", Content: []byte(in.Rules)}}})
 	if _, err := gates.Of(ctx, ws); err != nil { // rules that can't be read are said before anything else is done
 		return nil, input.At("rules", err)
 	}
+	base, err := NewGates(c, rulefile.Instead{}).Of(ctx, ws)
+	if err != nil {
+		return nil, err
+	}
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %s %t %s %d\n", in.Rules, in.As, in.Add, base.Digest(), in.Last)
 	out := &PolicyReplayed{Fresh: f, Changes: []DecisionChanged{}}
 	t, err := Replay(ctx, all, gates, func(ch *simulate.Change) {
+		fmt.Fprintf(sum, "%s %s %s\n", ch.Case.Event, ch.Old, ch.New)
+		tell(ch.Case.Event)
 		if len(out.Changes) == maxChanges {
 			out.More++
 			return
@@ -150,6 +179,8 @@ func replayPolicy(ctx context.Context, c *app.Call, f app.Fresh, in *ReplayPolic
 		return nil, err
 	}
 	out.Decisions, out.Same, out.OtherRule, out.Changed, out.Lost, out.Rows = t.Decisions, t.Same, t.OtherRule, t.Changed, t.Lost, t.Rows()
+	fmt.Fprintf(sum, "%d %d %d %d\n", t.Decisions, t.Same, t.OtherRule, t.Changed)
+	out.Digest = belay.Digest("sha256:" + hex.EncodeToString(sum.Sum(nil)))
 	return out, nil
 }
 

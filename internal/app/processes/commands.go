@@ -5,6 +5,7 @@ package processes
 
 import (
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
 )
 
@@ -16,5 +17,16 @@ func Commands() []app.Command {
 		app.DefineLook("read_process_output", auth.Read, "Read what is kept of a program's output, also when it has ended.", readProcessOutput),
 		app.Define("write_process_stdin", auth.Work, true, "Give a program in the background input.", Write),
 		app.Define("terminate_process", auth.Work, true, "End a program in the background, with all it started.", Terminate),
+	}
+}
+
+// Reads are the rows of this feature.
+func Reads() []app.Read {
+	return []app.Read{
+		app.DefineRead(app.Read{Name: "listPrograms", Path: "/v1/programs", Tag: "reads", Doc: "List the running and ended programs of sessions, the newest first.",
+			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."},
+				{Name: "status", Doc: "Only those that are running, exited, ended (from outside) or failed."},
+				{Name: "before", Doc: "Those before a position: next of the answer before.", Whole: true},
+				{Name: "limit", Doc: "How many at most; 100 when left out.", Whole: true}}}, listPrograms),
 	}
 }

@@ -60,6 +60,29 @@ func WaitFor(ctx context.Context, st store.Store, after store.Position) (Fresh, 
 	}
 }
 
+// Summed waits until the view of figures is folded up to what an answer has seen, for up
+// to two seconds, and reports whether it isn't: folding goes on behind the log.
+func (v *Reads) Summed(ctx context.Context, f Fresh) (stale bool, err error) {
+	within, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	err = v.Sums.Catchup(within)
+	if within.Err() != nil && ctx.Err() == nil {
+		return true, nil
+	}
+	return f.Stale, err
+}
+
+// Part is which part of a list is meant: what lies before a position, 0 is the end, and
+// how much of it.
+func Part(q Query) (before store.Position, limit int, err error) {
+	at, err := number(q, "before", 0, 0, 1<<62)
+	if err != nil {
+		return 0, 0, err
+	}
+	n, err := number(q, "limit", 100, 1, mostSessions)
+	return store.Position(at), int(n), err
+}
+
 // number is a whole number of the query, or the default when it isn't there.
 func number(q Query, name string, otherwise, least, most int64) (int64, error) {
 	s := q.Values.Get(name)

@@ -39,7 +39,7 @@ func TestASessionIsFoundAmongTenThousand(t *testing.T) {
 			Sessions []struct{ ID string }
 			More     bool
 		}
-		if code := get(t, "/v1/sessions?workspace=/ws&text="+url.QueryEscape(text), &found); code != "" || len(found.Sessions) != n || found.More != (n == 100) {
+		if code := get(t, "/v1/sessions?workspace=/ws&q="+url.QueryEscape(text), &found); code != "" || len(found.Sessions) != n || found.More != (n == 100) {
 			t.Errorf("%q: %s, %d sessions, more: %v; want %d", text, code, len(found.Sessions), found.More, n)
 		}
 	}
@@ -55,9 +55,9 @@ func BenchmarkTenThousandSessions(b *testing.B) {
 	tenThousand(b, st)
 	get := reads(st)
 	var found struct{ Sessions []struct{ ID string } }
-	get(b, "/v1/sessions?text=zebra", &found) // folds the views, which is done once
+	get(b, "/v1/sessions?q=zebra", &found) // folds the views, which is done once
 	for b.Loop() {
-		if get(b, "/v1/sessions?workspace=/ws&text=zebra", &found) != "" || len(found.Sessions) != 1 {
+		if get(b, "/v1/sessions?workspace=/ws&q=zebra", &found) != "" || len(found.Sessions) != 1 {
 			b.Fatal("it isn't found")
 		}
 	}

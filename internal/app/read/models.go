@@ -93,7 +93,7 @@ type ThreadRead struct {
 	Permission snapshot.PermissionState `json:"permissionState"`
 	Sandbox    snapshot.SandboxState    `json:"sandboxState"`
 	Routing    snapshot.Routing         `json:"modelRouting"`
-	Subagents  snapshot.State           `json:"subagentJobSummary"`
+	Subagents  snapshot.Subagents       `json:"subagentJobSummary"`
 	Telemetry  snapshot.Telemetry       `json:"telemetry"` // of the session
 }
 
@@ -172,6 +172,17 @@ type TaskSnapshot struct {
 // TasksOf answers how the tasks of a session are.
 func TasksOf(at Standing, s *snapshot.Session) *TaskSnapshot {
 	return &TaskSnapshot{at, s.TaskSummary, s.Tasks, s.Graph}
+}
+
+// SubagentJobs is the subagent_job_summary.
+type SubagentJobs struct {
+	Standing
+	Summary snapshot.Subagents `json:"subagentJobSummary"`
+}
+
+// SubagentsOf answers which agents agents of a session started, and how those are.
+func SubagentsOf(at Standing, s *snapshot.Session) *SubagentJobs {
+	return &SubagentJobs{at, s.Subagents}
 }
 
 // ContextBoundary is the context_boundary_snapshot.

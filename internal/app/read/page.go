@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed"
 	"github.com/belay-run/belay/internal/view/story"
 )
@@ -41,6 +42,8 @@ type Page struct {
 type wanted struct {
 	scope  feed.Scope
 	filter feed.Filter
+	about  string                                              // an id that a fact carries; empty: any
+	says   func(context.Context, event.Envelope) (bool, error) // nil: any
 	most   int
 	window store.Window
 }
@@ -56,6 +59,17 @@ func (v *Reads) page(ctx context.Context, q Query, of scoped) (*wanted, error) {
 	values := q.Values
 	if w.filter, err = filter(values); err != nil {
 		return nil, err
+	}
+	if w.about = values.Get("about"); w.about != "" {
+		if err := belay.CheckID("the id", w.about); err != nil {
+			return nil, input.At("query about", err)
+		}
+	}
+	if words := values.Get("q"); words != "" {
+		if len(words) > maxQuestion {
+			return nil, input.At("query q", belay.Errorf(belay.CodeTooLarge, "the question has %d bytes; at most %d are taken", len(words), maxQuestion).WithHint("ask for fewer words"))
+		}
+		w.says = view.Saying(v.Store, words)
 	}
 	limit := "limit"
 	ends := 0
@@ -113,10 +127,15 @@ func (v *Reads) story(of scoped) func(context.Context, Query) (*Page, error) {
 			return nil, err
 		}
 		var f story.Items
+		at := make(map[belay.EventID]store.Position, len(records))
 		for i := range records {
 			f.Apply(records[i].Event)
+			at[records[i].Event.ID()] = records[i].Position
 		}
 		p.Items = append([]*story.Item{}, f.List()...)
+		for _, it := range p.Items {
+			it.Position = int64(at[it.First])
+		}
 		return p, nil
 	}
 }
@@ -131,7 +150,7 @@ func (v *Reads) turn(ctx context.Context, q Query, of scoped) (*Page, []store.Re
 	if err != nil {
 		return nil, nil, err
 	}
-	records, looked, more, err := w.collect(v.Store.Window(ctx, w.window))
+	records, looked, more, err := w.collect(ctx, v.Store.Window(ctx, w.window))
 	if err != nil {
 		return nil, nil, err
 	}
@@ -160,12 +179,18 @@ func (v *Reads) cursor(s feed.Scope, at feed.Cursor) string {
 	return s.Text(v.Store.Runtime(), at)
 }
 
+// carries reports whether a fact has an id.
+func carries(e event.Envelope, id string) bool {
+	ids := e.IDs
+	return slices.Contains([]string{string(e.ID()), string(ids.Thread), string(ids.Turn), string(ids.Task), string(ids.Run), string(ids.Step), string(ids.Call), string(ids.Action), string(ids.Process)}, id)
+}
+
 // span is the places of the first and the last fact that were looked at, in the
 // order of reading.
 type span struct{ first, last feed.Cursor }
 
 // collect takes facts until the page is full.
-func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Record, looked span, more bool, err error) {
+func (w *wanted) collect(ctx context.Context, facts iter.Seq2[store.Record, error]) (out []store.Record, looked span, more bool, err error) {
 	size, n := 0, 0
 	for rec, err := range facts {
 		if err != nil {
@@ -178,8 +203,15 @@ func (w *wanted) collect(facts iter.Seq2[store.Record, error]) (out []store.Reco
 		if n++; n == 1 {
 			looked.first = looked.last
 		}
-		if !w.filter.Takes(rec.Event.Type()) {
+		if !w.filter.Takes(rec.Event.Type()) || w.about != "" && !carries(rec.Event, w.about) {
 			continue
+		}
+		if w.says != nil {
+			if is, err := w.says(ctx, rec.Event); err != nil {
+				return nil, looked, false, err
+			} else if !is {
+				continue
+			}
 		}
 		raw, err := json.Marshal(rec.Event)
 		if err != nil {

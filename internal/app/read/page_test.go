@@ -46,7 +46,7 @@ func history(t testing.TB, st store.Store, answers int) *feedtest.Writer {
 // reads answers for a store, without a hub.
 func reads(st store.Store) func(t testing.TB, path string, out any) belay.Code {
 	byPattern := map[string]read.Route{}
-	for _, r := range (&read.Reads{Store: st, Views: view.NewFollower(st), Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}).Routes() {
+	for _, r := range read.New(st, nil, view.NewFollower(st)).Routes() {
 		byPattern[r.Pattern] = r
 	}
 	return func(t testing.TB, path string, out any) belay.Code {

@@ -58,7 +58,9 @@ var (
 	listParams   = []Param{After, limitParam,
 		{Name: "status", Doc: "Only sessions whose turn is queued, running, waiting or ended."},
 		{Name: "workspace", Doc: "Only sessions of this folder, and of worktrees that were made of it."},
-		{Name: "text", Doc: "Only sessions whose title, id or branch has this text, or that have all its words."},
+		{Name: "outcome", Doc: "Only sessions whose last turn ended so: completed, failed, lost, …"},
+		{Name: "q", Doc: "Only sessions whose title, id or branch has this text, or that have all its words."},
+		{Name: "before", Doc: "Those behind a place in the list: next of the answer before."},
 		{Name: "tag", Doc: "Only sessions that have this tag; said more than once, all of them.", Many: true},
 		{Name: "archived", Doc: "true: only sessions that are archived; false: only others."}}
 	searchParams = []Param{{Name: "q", Doc: "Words that a session must all have.", Required: true}, After, limitParam}
@@ -66,7 +68,9 @@ var (
 		{Name: "first", Doc: "The oldest so many facts.", Whole: true},
 		{Name: "last", Doc: "The newest so many; 200 when nothing is said.", Whole: true},
 		{Name: "before", Doc: "Facts before a cursor, with limit."},
-		{Name: "behind", Doc: "Facts behind a cursor, with limit."}, limitParam}
+		{Name: "behind", Doc: "Facts behind a cursor, with limit."}, limitParam,
+		{Name: "about", Doc: "Only facts that carry this id: of a turn, step, call, question, program, …"},
+		{Name: "q", Doc: "Only facts whose texts have all these words; at most 20,000 are looked at for a page."}}
 )
 
 // Routes are all paths that this package answers. The caller that mounts them

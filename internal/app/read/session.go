@@ -4,6 +4,8 @@ import (
 	"context"
 	"slices"
 	"strconv"
+	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
@@ -14,17 +16,25 @@ import (
 // Sessions is a list of sessions, the one that changed last first.
 type Sessions struct {
 	Fresh
-	Sessions []view.Session `json:"sessions"`
-	More     bool           `json:"more"` // there are others
+	Sessions []Listed `json:"sessions"`
+	Total    int      `json:"total"`          // that the query means, also before and behind these
+	More     bool     `json:"more"`           // there are others behind these
+	Next     string   `json:"next,omitempty"` // before=NEXT are those
+}
+
+// Listed is a session in a list.
+type Listed struct {
+	view.Session
+	Driven bool `json:"driven,omitempty"` // a process drives it now; else what looks as if it ran is at rest
 }
 
 // mostSessions is how many sessions a list may have.
 const mostSessions = 500
 
-// sessions lists: status, workspace, text, tag (more than once: all of them), archived,
-// limit.
+// sessions lists: status, outcome, workspace, q, tag (more than once: all of them),
+// archived, before, limit.
 func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
-	f := view.Filter{Workspace: q.Values.Get("workspace"), Status: q.Values.Get("status"), Text: q.Values.Get("text"), Tags: q.Values["tag"]}
+	f := view.Filter{Workspace: q.Values.Get("workspace"), Status: q.Values.Get("status"), Text: q.Values.Get("q"), Outcome: belay.Outcome(q.Values.Get("outcome")), Tags: q.Values["tag"]}
 	if s := q.Values.Get("archived"); s != "" {
 		is, err := strconv.ParseBool(s)
 		if err != nil {
@@ -37,12 +47,18 @@ func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
 	default:
 		return nil, input.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", input.Shown(f.Status)).WithHint("status=waiting"))
 	}
+	if f.Outcome != "" && !slices.Contains(belay.Outcomes, f.Outcome) {
+		return nil, input.At("query outcome", belay.Errorf(belay.CodeUsage, "%q is no outcome of a turn", input.Shown(string(f.Outcome))).WithHint("outcome=failed"))
+	}
 	limit, err := number(q, "limit", 100, 1, mostSessions)
+	if err == nil {
+		f.Before, err = placeIn(q.Values.Get("before"))
+	}
 	if err != nil {
 		return nil, err
 	}
 	if len(f.Text) > maxQuestion {
-		return nil, input.At("query text", belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(f.Text), maxQuestion).WithHint("look for fewer words"))
+		return nil, input.At("query q", belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are taken", len(f.Text), maxQuestion).WithHint("look for fewer words"))
 	}
 	fresh, err := v.folded(ctx, q)
 	if err == nil && f.Text != "" {
@@ -54,13 +70,40 @@ func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
 		return nil, err
 	}
 	f.Limit = int(limit) + 1
-	all, err := view.Sessions(ctx, v.Store, f)
+	all, total, err := view.Page(ctx, v.Store, f)
 	if err != nil {
 		return nil, err
 	}
-	out := &Sessions{Fresh: fresh, Sessions: append([]view.Session{}, all[:min(len(all), int(limit))]...)}
-	out.More = len(all) > len(out.Sessions)
+	out := &Sessions{Fresh: fresh, Sessions: []Listed{}, Total: total, More: len(all) > int(limit)}
+	for _, s := range all[:min(len(all), int(limit))] {
+		l := Listed{Session: s}
+		if t := s.Turn(); t != nil && t.Status != view.Ended {
+			owner, err := v.Store.OwnerOf(ctx, s.ID)
+			if err != nil {
+				return nil, err
+			}
+			l.Driven = owner != nil
+		}
+		out.Sessions = append(out.Sessions, l)
+	}
+	if out.More {
+		last := out.Sessions[len(out.Sessions)-1]
+		out.Next = strconv.FormatInt(last.Updated.UnixNano(), 10) + "." + string(last.ID)
+	}
 	return out, nil
+}
+
+// placeIn is the place in a list that a cursor names; nil: none.
+func placeIn(cursor string) (*view.Session, error) {
+	if cursor == "" {
+		return nil, nil
+	}
+	at, id, ok := strings.Cut(cursor, ".")
+	ns, err := strconv.ParseInt(at, 10, 64)
+	if err != nil || !ok || belay.CheckID("the id", id) != nil {
+		return nil, input.At("query before", belay.Errorf(belay.CodeBadCursor, "%q is no place in a list of sessions", input.Shown(cursor)).WithHint("the answer before has it as next"))
+	}
+	return &view.Session{ID: belay.SessionID(id), Updated: time.Unix(0, ns)}, nil
 }
 
 // folded is fresh, and the view of sessions has come as far.

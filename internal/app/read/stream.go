@@ -5,12 +5,11 @@
 package read
 
 import (
-	"bytes"
+	"bufio"
 	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/http"
 	"time"
 
@@ -26,12 +25,20 @@ type Reads struct {
 	Store store.Store
 	Hub   *feed.Hub
 	Views *view.Follower // of the store; others that read it share it
-	Words *view.Follower // of view.Projector{Words: true} of the store; only searches need it
+	Words *view.Follower // of the words in sessions; only searches need it
+	Sums  *view.Follower // of figures
+	Names Names          // contents that facts name
 	Stall time.Duration  // a reader of a stream that takes nothing for so long is cut off; 0 is 30 s
 
 	// Given, if set, is called with each event that was written to a stream's
 	// client.
 	Given func(ctx context.Context, kind string, data []byte)
+}
+
+// New makes the reads of a store; without a hub they have no streams.
+func New(st store.Store, hub *feed.Hub, views *view.Follower) *Reads {
+	return &Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Of: view.Words}),
+		Sums: view.NewLazyFollower(st, view.Projector{Store: st, Of: view.Figures})}
 }
 
 // stall is how long a reader of a stream may take nothing.
@@ -143,9 +150,9 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 		h.Set("Content-Type", "text/event-stream")
 		h.Set("Cache-Control", "no-store")
 		h.Set("X-Accel-Buffering", "no") // for proxies that hold answers back
-		out := sink{w: w, control: http.NewResponseController(w), stall: cmp.Or(max(v.Stall, 0), stall)}
+		out := sink{w: bufio.NewWriter(w), control: http.NewResponseController(w), stall: cmp.Or(max(v.Stall, 0), stall)}
 		w.WriteHeader(http.StatusOK)
-		out.buf.WriteString("retry: 1000\n\n") // it leaves with the first delivery, which comes at once
+		out.w.WriteString("retry: 1000\n\n") //nolint:errcheck // it leaves with the first delivery, which comes at once
 		give := func(ms []feed.Message) error {
 			err := out.give(ms)
 			for i := 0; i < len(ms) && err == nil && v.Given != nil; i++ {
@@ -154,7 +161,7 @@ func (v *Reads) stream(of scoped, since string) http.HandlerFunc {
 			return err
 		}
 		_ = reader.Follow(r.Context(), give) // the client may be gone
-		_ = out.send()                       // neither is who was told nothing
+		_ = out.give(nil)                    // neither is who was told nothing
 	}
 }
 
@@ -190,49 +197,42 @@ func (v *Reads) reader(ctx context.Context, of scoped, since string, q Query) (*
 	return reader, err
 }
 
-// sink writes messages as server-sent events.
+// sink writes messages as server-sent events. Messages are written as they are: who takes
+// nothing costs no copy of them.
 type sink struct {
-	w       http.ResponseWriter
+	w       *bufio.Writer
 	control *http.ResponseController
 	stall   time.Duration
-	buf     bytes.Buffer
 }
 
 // give writes one delivery. A client that doesn't take it in time is cut off:
 // it comes back with the cursor of what it has.
 func (s *sink) give(ms []feed.Message) error {
-	for i := range ms {
-		writeEvent(&s.buf, &ms[i])
-	}
-	return s.send()
-}
-
-func (s *sink) send() error {
-	if s.buf.Len() == 0 {
+	if len(ms) == 0 && s.w.Buffered() == 0 {
 		return nil
 	}
 	if err := s.control.SetWriteDeadline(time.Now().Add(s.stall)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		return err
 	}
-	_, err := s.w.Write(s.buf.Bytes())
-	s.buf.Reset()
-	if s.buf.Cap() > 1<<19 { // after something unusually large
-		s.buf = bytes.Buffer{}
+	for i := range ms {
+		writeEvent(s.w, &ms[i])
 	}
-	if err != nil {
+	if err := s.w.Flush(); err != nil {
 		return err
 	}
 	return s.control.Flush()
 }
 
 // writeEvent writes one event. Its data is JSON of one line.
-func writeEvent(b *bytes.Buffer, m *feed.Message) {
+func writeEvent(w *bufio.Writer, m *feed.Message) {
 	if m.Type == feed.TypeBeat {
-		b.WriteString(": beat\n\n")
+		w.WriteString(": beat\n\n") //nolint:errcheck // Flush says so
 		return
 	}
 	if m.Cursor != "" {
-		fmt.Fprintf(b, "id: %s\n", m.Cursor)
+		w.WriteString("id: " + m.Cursor + "\n") //nolint:errcheck // as above
 	}
-	fmt.Fprintf(b, "event: %s\ndata: %s\n\n", m.Type, m.Data)
+	w.WriteString("event: " + m.Type + "\ndata: ") //nolint:errcheck // as above
+	w.Write(m.Data)                                //nolint:errcheck // as above
+	w.WriteString("\n\n")                          //nolint:errcheck // as above
 }

@@ -16,8 +16,11 @@ import (
 // process, so only its owner may.
 func Commands() []app.Command {
 	return []app.Command{
-		app.Define("test_mcp_server", auth.Own, true, "Start an MCP server, read what it has, and end it: what it offers, what it printed, what its boundary stopped.", local(Test)),
-		app.Define("trust_mcp_server", auth.Own, true, "Accept the tools of an MCP server as it defines them now: they count from the next turn on.", local(Trust)),
+		app.Define("test_mcp_server", auth.Own, true, "Start an MCP server, read what it has, and end it: what it offers, what it printed, what its boundary stopped.", local(ofNamed, Test)),
+		app.Define("trust_mcp_server", auth.Own, true, "Accept the tools of an MCP server as it defines them now: they count from the next turn on.", local(ofNamed, Trust)),
+		app.Define("login_mcp_server", auth.Own, true, "Begin a login to an MCP server: a person goes on with it in a browser, at the address of the answer, within ten minutes.", local(ofLogin, Login)),
+		app.Define("finish_mcp_login", auth.Own, true, "End a login to an MCP server with the address that the browser was sent back to. The token is kept with the secrets.", Finish),
+		app.Define("logout_mcp_server", auth.Own, true, "Forget the login to an MCP server.", local(ofNamed, Logout)),
 	}
 }
 
@@ -53,14 +56,20 @@ type Named struct {
 // Subject is what records of the commands are about.
 func (n *Named) Subject() string { return "MCP server " + n.Name }
 
+func ofNamed(n *Named) *string { return &n.Workspace }
+
+func ofLogin(l *app.LoginAsked) *string { return &l.Workspace }
+
 // local performs a command in the workspace that a request names.
-func local(f func(context.Context, *app.Call, *Named) (*app.ServerTest, error)) func(context.Context, *app.Call, *Named) (*app.ServerTest, error) {
-	return func(ctx context.Context, c *app.Call, in *Named) (*app.ServerTest, error) {
-		ws, err := c.Workspaces.Workspace(ctx, in.Workspace)
+func local[I, O any](named func(*I) *string, f func(context.Context, *app.Call, *I) (*O, error)) func(context.Context, *app.Call, *I) (*O, error) {
+	return func(ctx context.Context, c *app.Call, in *I) (*O, error) {
+		here := *in
+		ws, err := c.Workspaces.Workspace(ctx, *named(in))
 		if err != nil {
 			return nil, input.At("workspace", err)
 		}
-		return f(ctx, c, &Named{Workspace: ws, Name: in.Name})
+		*named(&here) = ws
+		return f(ctx, c, &here)
 	}
 }
 
@@ -72,4 +81,35 @@ func Test(ctx context.Context, c *app.Call, in *Named) (*app.ServerTest, error) 
 // Trust accepts what a server says of its tools now.
 func Trust(ctx context.Context, c *app.Call, in *Named) (*app.ServerTest, error) {
 	return c.Workspaces.TestServer(ctx, in.Workspace, in.Name, true)
+}
+
+// Login begins a login.
+func Login(ctx context.Context, c *app.Call, in *app.LoginAsked) (*app.LoginBegun, error) {
+	return c.Workspaces.LoginServer(ctx, in)
+}
+
+// Finished is what finish_mcp_login takes.
+type Finished struct {
+	Login   string `json:"login" jsonschema:"the login that was begun"`
+	Address string `json:"address" jsonschema:"the address that the browser was sent back to, as it stands there"`
+}
+
+// Finish ends a login and tries the server.
+func Finish(ctx context.Context, c *app.Call, in *Finished) (*app.ServerTest, error) {
+	return c.Workspaces.FinishLogin(ctx, in.Login, in.Address)
+}
+
+// LoggedOut is what became of a login.
+type LoggedOut struct {
+	Server  string `json:"server"`
+	Removed bool   `json:"removed"` // false: there was none
+}
+
+// Subject is what records of the command are about.
+func (l *LoggedOut) Subject() string { return "MCP server " + l.Server }
+
+// Logout forgets a login.
+func Logout(ctx context.Context, c *app.Call, in *Named) (*LoggedOut, error) {
+	had, err := c.Workspaces.LogoutServer(ctx, in.Workspace, in.Name)
+	return &LoggedOut{in.Name, had}, err
 }

@@ -14,6 +14,8 @@ import (
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model/tokens"
+	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // ListSubagents is what list_subagents takes.
@@ -42,17 +44,23 @@ type SubagentShown struct {
 	Status     string           `json:"status"` // queued, running, paused, waiting_permission, waiting_input, or how it ended
 	Depth      int              `json:"depth"`  // 1 is a child of a main thread
 	Background bool             `json:"background,omitempty"`
-	Doing      string           `json:"doing,omitempty"` // the call that runs
+	Doing      string           `json:"doing,omitempty"`      // the call that runs
+	WaitingFor []belay.ActionID `json:"waitingFor,omitempty"` // questions of its own, and of those that it waits for
 	Steps      int              `json:"steps"`
 	Calls      int              `json:"calls"`
 	Usage      belay.Usage      `json:"usage"`
 	MicroUSD   int64            `json:"microUsd,omitempty"` // known to be charged, in millionths of a US dollar
 	Active     belay.Duration   `json:"active,omitempty"`
+	app.Allowed
 }
 
 // Subagents lists the sub-agents of a session.
 func Subagents(ctx context.Context, r *app.Call, f app.Fresh, in *ListSubagents) (*SubagentsShown, error) {
 	s, err := r.Known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	seen, err := app.FindSession(ctx, r.Store, string(in.Session))
 	if err != nil {
 		return nil, err
 	}
@@ -62,9 +70,42 @@ func Subagents(ctx context.Context, r *app.Call, f app.Fresh, in *ListSubagents)
 		if err != nil {
 			return nil, err
 		}
-		out.Agents = append(out.Agents, subagent(c, th))
+		a := subagent(c, th)
+		var programs view.Programs
+		if i := slices.IndexFunc(seen.Threads, func(t view.Thread) bool { return t.ID == c.Thread }); i >= 0 {
+			programs = seen.Threads[i].Programs
+		}
+		rules, err := r.RulesOf(ctx, c.Rules)
+		if err != nil {
+			return nil, err
+		}
+		a.Allowed = app.AllowedBy(rules, programs)
+		for _, o := range th.Opens() {
+			a.WaitingFor = append(a.WaitingFor, o.Action)
+		}
+		out.Agents = append(out.Agents, a)
+	}
+	for i := len(out.Agents) - 1; i >= 0; i-- { // a child comes behind its parent
+		a := &out.Agents[i]
+		if p := slices.IndexFunc(out.Agents, func(p SubagentShown) bool { return p.Thread == a.Parent }); p >= 0 && !a.Background {
+			out.Agents[p].WaitingFor = append(out.Agents[p].WaitingFor, a.WaitingFor...)
+		}
 	}
 	return out, nil
+}
+
+// below are the open questions of agents that a thread waits for.
+func below(s *session.State, thread belay.ThreadID, open []app.Action) (ids []belay.ActionID) {
+	for _, a := range open {
+		at := a.Thread
+		for c := s.Family.ByThread(at); c != nil && !c.Background && at != thread; c = s.Family.ByThread(at) {
+			at = c.Parent
+		}
+		if at == thread && a.Thread != thread {
+			ids = append(ids, a.ID)
+		}
+	}
+	return ids
 }
 
 func subagent(c session.Child, th *thread.State) SubagentShown {
@@ -108,12 +149,13 @@ func subagent(c session.Child, th *thread.State) SubagentShown {
 type CloseSubagent struct {
 	Session  belay.SessionID  `json:"sessionId"`
 	Subagent belay.SubagentID `json:"subagentId"`
+	Grace    bool             `json:"grace,omitempty" jsonschema:"it gets one more step, in which it can only complete"`
 	Reason   string           `json:"reason,omitempty"`
 }
 
 // CloseAgent ends a sub-agent, with those that it started.
 func CloseAgent(ctx context.Context, r *app.Call, in *CloseSubagent) (*app.Result, error) {
-	return toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.CloseSubagent{Subagent: in.Subagent, Reason: in.Reason})
+	return toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.CloseSubagent{Subagent: in.Subagent, Reason: in.Reason, Grace: in.Grace})
 }
 
 // toAgent brings a command about a sub-agent to its session.
@@ -121,8 +163,12 @@ func toAgent(ctx context.Context, r *app.Call, id belay.SessionID, agent belay.S
 	if err := cmp.Or(input.Named("subagentId", string(agent)), input.Text("reason", reason, app.MaxReason)); err != nil {
 		return nil, err
 	}
-	if _, err := r.Known(ctx, id); err != nil {
+	s, err := r.Known(ctx, id)
+	if err != nil {
 		return nil, err
+	}
+	if s.Family.Find(agent) == nil {
+		return nil, input.At("subagentId", app.NoAgent(s, agent))
 	}
 	told, err := r.Send(ctx, id, id.Stream(), c)
 	return told, input.At("subagentId", err)
@@ -168,7 +214,7 @@ func SendInput(ctx context.Context, r *app.Call, in *SendSubagentInput) (*app.Re
 		return nil, err
 	}
 	if strings.TrimSpace(in.Text) == "" {
-		return nil, input.At("text", belay.Errorf(belay.CodeBadCommand, "the text is empty"))
+		return nil, input.At("text", belay.Errorf(belay.CodeBadCommand, "the text is empty").WithHint("say what it is to know or do"))
 	}
 	s, err := r.Known(ctx, in.Session)
 	if err != nil {
@@ -192,7 +238,8 @@ type WaitSubagents struct {
 // maxWait is how long an answer of wait_subagents takes at most, in seconds.
 const maxWait = 60
 
-func waitSubagents(ctx context.Context, r *app.Call, in *WaitSubagents) (*SubagentsShown, error) {
+// Wait waits until sub-agents have ended, for a time, and shows them.
+func Wait(ctx context.Context, r *app.Call, in *WaitSubagents) (*SubagentsShown, error) {
 	if in.Timeout < 0 || in.Timeout > maxWait {
 		return nil, input.At("timeoutSeconds", belay.Errorf(belay.CodeBadCommand, "%d seconds are none of 0 to %d", in.Timeout, maxWait))
 	}
@@ -202,6 +249,9 @@ func waitSubagents(ctx context.Context, r *app.Call, in *WaitSubagents) (*Subage
 		s, err := r.Known(ctx, in.Session)
 		if err != nil {
 			return nil, err
+		}
+		if len(s.Family) == 0 {
+			return nil, r.Hinted(belay.Errorf(belay.CodeNotFound, "the session has started no agents: there is nobody to wait for").At(string(in.Session)).WithHint("belay agents spawn TASK starts one"), "spawn_subagent starts one")
 		}
 		over, open, err := waited(s, in.Subagents)
 		late := false
@@ -239,7 +289,7 @@ func waitSubagents(ctx context.Context, r *app.Call, in *WaitSubagents) (*Subage
 func waited(s *session.State, ids []belay.SubagentID) (over, open int, err error) {
 	for _, id := range ids {
 		if s.Family.Find(id) == nil {
-			return 0, 0, input.At("subagentIds", belay.Errorf(belay.CodeNotFound, "the session has no agent %s", id).WithHint("list_subagents lists them"))
+			return 0, 0, input.At("subagentIds", app.NoAgent(s, id))
 		}
 	}
 	for _, c := range s.Family {
@@ -252,4 +302,69 @@ func waited(s *session.State, ids []belay.SubagentID) (over, open int, err error
 		}
 	}
 	return over, open, nil
+}
+
+// SpawnSubagent is what spawn_subagent takes.
+type SpawnSubagent struct {
+	Session  belay.SessionID  `json:"sessionId"`
+	Subagent belay.SubagentID `json:"subagentId,omitempty" jsonschema:"the caller's id of the agent: told twice, it is one agent"`
+	Parent   belay.SubagentID `json:"parentSubagentId,omitempty" jsonschema:"the agent whose child it is; the session's main agent when it is left out"`
+	tool.SpawnArgs
+}
+
+// Limit sets the most that the agent may use; 0 is no limit of its own.
+func (in *SpawnSubagent) Limit(tokens int64, steps int, usd float64) {
+	if tokens != 0 || steps != 0 || usd != 0 {
+		in.Budget = &tool.SpawnLimit{Tokens: tokens, Steps: steps, USD: usd}
+	}
+}
+
+// Spawn starts a sub-agent, in the background of its parent.
+func Spawn(ctx context.Context, r *app.Call, in *SpawnSubagent) (*app.Result, error) {
+	if err := cmp.Or(input.ID("subagentId", string(in.Subagent)), input.ID("parentSubagentId", string(in.Parent)), input.Text("task", in.Task, app.MaxText), input.Text("name", in.Name, app.MaxTitle)); err != nil {
+		return nil, err
+	}
+	if strings.TrimSpace(in.Task) == "" {
+		return nil, input.At("task", belay.Errorf(belay.CodeBadCommand, "the task is empty").WithHint("say what the agent is to do; it knows nothing else"))
+	}
+	if b := in.Budget; b != nil && (b.Tokens < 0 || b.USD < 0 || b.Steps < 0) {
+		return nil, input.At("budget", belay.Errorf(belay.CodeBadCommand, "a budget is no negative number"))
+	}
+	s, err := r.Known(ctx, in.Session)
+	if err != nil {
+		return nil, err
+	}
+	if in.Subagent == "" {
+		in.Subagent = belay.SubagentID(belay.NewID(belay.PrefixSubagent))
+		if r.Key != "" {
+			in.Subagent = belay.SubagentID(r.Keyed(belay.PrefixSubagent))
+		}
+	}
+	c := belay.SpawnSubagent{Subagent: in.Subagent, Nickname: in.Name, Background: true}
+	switch p := s.Family.Find(in.Parent); {
+	case in.Parent == "" && len(s.Threads) == 0:
+		return nil, r.Hinted(belay.Errorf(belay.CodeBadState, "the session has no agent yet").At(string(s.Session)).WithHint("belay run --session %s TEXT begins", s.Session), "submit_turn begins")
+	case in.Parent == "":
+		c.Parent = s.Threads[len(s.Threads)-1]
+	case p == nil:
+		return nil, input.At("parentSubagentId", app.NoAgent(s, in.Parent))
+	case p.Outcome != "":
+		return nil, input.At("parentSubagentId", belay.Errorf(belay.CodeBadState, "agent %s has ended: %s", in.Parent, p.Outcome).WithHint("leave it out, or send it something first"))
+	default:
+		c.Parent = p.Thread
+	}
+	if err := r.PrepareChild(ctx, s, in.SpawnArgs, &c); err != nil {
+		return nil, r.Refuse(ctx, in.Session, err, func(e *belay.Error) belay.Command { c.Refused = e; return c })
+	}
+	in.Task = c.Text.Text
+	if c.Text, err = (app.Given{Text: in.Objective()}).Keep(ctx, r.Store, r.Workspaces.Secrets(), tokens.Profile{}, s.Settings); err != nil {
+		return nil, err
+	}
+	told, err := r.Send(ctx, in.Session, in.Session.Stream(), c)
+	if err != nil {
+		return nil, r.Hinted(err, "wait_subagents waits for one to end, close_subagent ends one")
+	}
+	told.Subagent = in.Subagent
+	told.Thread, told.Task = session.OfSubagent(in.Subagent)
+	return told, nil
 }

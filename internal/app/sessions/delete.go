@@ -1,8 +1,10 @@
 package sessions
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -97,15 +99,24 @@ func FindDeletable(ctx context.Context, st store.Store, name string) (s view.Ses
 	return s, false, err
 }
 
-// removeWorktree takes away the worktree of a session that is about to be deleted. One
-// with changes that are in no commit keeps the session too.
+// removeWorktree takes away the worktree of a session that is about to be deleted, and
+// those of its agents. One with changes that are in no commit keeps the session too.
 func removeWorktree(ctx context.Context, r *app.Call, s *view.Session) error {
-	if s.Worktree == nil || s.Worktree.Removed {
+	all := slices.Clone(s.Trees)
+	if s.Worktree != nil {
+		all = append(all, view.Tree{Worktree: *s.Worktree})
+	}
+	all = slices.DeleteFunc(all, func(t view.Tree) bool { return t.Removed })
+	if len(all) == 0 {
 		return nil
 	}
 	if owner, err := r.Store.OwnerOf(ctx, s.ID); err != nil || owner != nil {
 		return err // a driven session isn't deleted
 	}
-	_, err := r.Workspaces.RemoveWorktree(ctx, *s.Worktree, false)
-	return r.Hinted(app.WithHint(err, "commit them there, or belay worktree remove --force "+string(s.ID)), "commit them there")
+	for _, t := range all {
+		if _, err := r.Workspaces.RemoveWorktree(ctx, t.Worktree, false); err != nil {
+			return r.Hinted(app.WithHint(err, "commit them there, or belay worktree remove --force "+cmp.Or(string(t.Agent), string(s.ID))), "commit them there")
+		}
+	}
+	return nil
 }

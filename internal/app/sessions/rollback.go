@@ -146,6 +146,12 @@ func plan(ctx context.Context, r *app.Call, id belay.SessionID, scope string, wi
 	if err := ended(ctx, r, id, s.Threads); err != nil {
 		return nil, err
 	}
+	for _, c := range s.Family {
+		if c.Outcome == "" {
+			err := belay.Errorf(belay.CodeBadState, "agent %s of it hasn't ended", c.ID).At(string(id)).WithHint("belay agents close %s ends it", c.ID)
+			return nil, r.Hinted(err, "close_subagent ends it")
+		}
+	}
 	past, err := app.PastOf(ctx, r.Store, id, s.Threads)
 	if err != nil {
 		return nil, r.Hinted(err, "submit_turn gives it a turn")

@@ -62,6 +62,8 @@ type ThreadShown struct {
 	Actions []app.Action    `json:"actions"`     // open questions
 	Taint   []string        `json:"taint,omitempty"`
 
+	WaitingFor []belay.ActionID `json:"waitingFor,omitempty"` // questions of agents that it waits for
+
 	Processes []ProcessShown `json:"processes,omitempty"` // that it runs
 }
 
@@ -93,6 +95,13 @@ func getThreadRead(ctx context.Context, r *app.Call, f app.Fresh, in *GetThreadR
 	if out.Actions == nil {
 		out.Actions = []app.Action{}
 	}
+	if len(s.Family) > 0 {
+		open, err := r.Actions(ctx, in.Session)
+		if err != nil {
+			return nil, err
+		}
+		out.WaitingFor = below(s, th.Thread, open)
+	}
 	for _, q := range th.Queue {
 		out.Queue = append(out.Queue, q.Turn)
 	}
@@ -103,7 +112,7 @@ func getThreadRead(ctx context.Context, r *app.Call, f app.Fresh, in *GetThreadR
 		out.Turn = &TurnShown{ID: t.Turn, Task: t.Task, Run: t.Run, Begun: t.Begun, Steps: t.Steps, Calls: t.Calls, Usage: t.Usage}
 	}
 	switch {
-	case len(out.Actions) > 0:
+	case len(out.Actions) > 0, len(out.WaitingFor) > 0 && th.AwaitsOthers():
 		out.Status = view.Waiting
 	case th.Turn != nil:
 		out.Status = view.Running

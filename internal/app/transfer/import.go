@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/core/session"
+	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -192,6 +193,11 @@ func risks(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
 	if !rests {
 		why = append(why, "has work that hasn't ended")
 	}
+	also := func(reason string) {
+		if !slices.Contains(why, reason) {
+			why = append(why, reason)
+		}
+	}
 	tools := map[string]bool{}
 	for _, stream := range slices.Sorted(maps.Keys(folded)) {
 		switch d := folded[stream].Decider.(type) {
@@ -209,8 +215,21 @@ func risks(folded map[belay.StreamID]engine.Folded, rests bool) (why []string) {
 				tools[name] = true
 			}
 			granted(tools, s.Grants)
+			for _, g := range s.Shared {
+				tools[g.Tool] = true
+			}
+			if len(s.Family) > 0 { // one that has ended is told more under them: its mode, its gate, where its model is
+				also("has agents that keep the rules of where it comes from")
+			}
 		case *thread.Decider:
 			granted(tools, d.State().Grants)
+			if rests && (d.State().Turn != nil || len(d.State().Queue) > 0) {
+				also("has turns that haven't ended")
+			}
+		case *task.Decider:
+			if rests && (d.State().Planned != nil || d.State().Again != nil) {
+				also("has tasks that haven't begun")
+			}
 		}
 	}
 	if len(tools) > 0 {

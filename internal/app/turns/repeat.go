@@ -112,7 +112,7 @@ func (s *submission) submitted(ctx context.Context) (*app.Result, error) {
 			if !ok || ev.IDs.Turn != in.Turn {
 				continue
 			}
-			if s.named && th != in.Thread || p.Text.Text != text.Text || refOf(p.Text) != refOf(text) || !slices.EqualFunc(p.Text.Attached, text.Attached, sameFile) || ev.IDs.Task != in.Task {
+			if s.named && th != in.Thread || p.Text.Text != text.Text || refOf(p.Text) != refOf(text) || !sameFiles(p.Text, text, len(in.Attached)) || ev.IDs.Task != in.Task {
 				return nil, input.At("turnId", belay.Errorf(belay.CodeIDConflict, "turn %s was submitted with another text, thread or task, or other files", in.Turn).WithHint("bring a new turn id"))
 			}
 			in.Thread = th
@@ -129,6 +129,15 @@ func refOf(c belay.Content) belay.Digest {
 		return ""
 	}
 	return c.Ref.Digest
+}
+
+// sameFiles reports whether what is told again has the same n files as what was told first.
+// Those behind them are resources that the text names: what they had then counts.
+func sameFiles(first, again belay.Content, n int) bool {
+	if len(first.From) == 0 || len(first.Attached) < n {
+		return slices.EqualFunc(first.Attached, again.Attached, sameFile)
+	}
+	return slices.EqualFunc(first.Attached[:n], again.Attached[:n], sameFile)
 }
 
 func sameFile(a, b belay.Attachment) bool { return a.Name == b.Name && a.Ref.Digest == b.Ref.Digest }

@@ -3,6 +3,7 @@ package turns
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 
@@ -21,12 +22,15 @@ type SubmitTurn struct {
 	Turn      belay.TurnID       `json:"turnId,omitempty" jsonschema:"the caller's id of the turn: told twice, it is one turn"`
 	Task      belay.TaskID       `json:"taskId,omitempty" jsonschema:"the caller's id of the task that the turn is the first attempt of"`
 	Text      string             `json:"text" jsonschema:"what to do"`
+	Input     input.Object       `json:"input,omitempty" jsonschema:"data that the agent is started with which the settings name, by its schema"`
 	Attached  []AttachedFile     `json:"attachments,omitempty" jsonschema:"files that are sent along with the text, at most 16"`
 	Workspace string             `json:"workspace,omitempty" jsonschema:"folder of a new session; the server's own when it is left out. A session that exists keeps its own"`
 	Title     string             `json:"title,omitempty" jsonschema:"what lists call the session; a new one the first line of the text when it is left out"`
 	Settings  *app.SettingsInput `json:"settings,omitempty" jsonschema:"settings of the session from now on"`
 	Queue     string             `json:"queue,omitempty" jsonschema:"while another turn runs: enqueue, steer, collect, interrupt, rollback, reject; as the thread is set when it is left out"`
 	Priority  string             `json:"priority,omitempty" jsonschema:"among sessions that wait for a place to run: low, normal, high"`
+
+	Acceptance []app.CheckInput `json:"acceptance,omitempty" jsonschema:"what must hold before the task counts as done, at most 16; settings.completion must be required"`
 }
 
 // AttachedFile is a file that is sent along with a text.
@@ -93,6 +97,7 @@ type submission struct {
 	*app.Call
 	in    *SubmitTurn
 	given app.Given
+	read  bool           // what the text names is in given
 	state *session.State // of the session as it is; its Session is empty for a new one
 	named bool           // the caller named the thread
 }
@@ -205,10 +210,25 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if err != nil {
 		return nil, input.At("settings", err)
 	}
-	if len(s.given.Attached) > 0 {
+	if !s.read {
+		if err := input.At("text", s.Workspaces.Mentioned(ctx, ws, &s.given)); err != nil {
+			return nil, err
+		}
+		if s.given.Text, err = s.withInput(ctx, ws, settings.Agent); err != nil {
+			return nil, input.At("input", err)
+		}
+		s.read = true
+	}
+	checks, err := app.Acceptance(in.Acceptance, s.Clean)
+	if err != nil {
+		return nil, err
+	}
+	var again belay.Retry
+	if len(s.given.Attached) > 0 || len(checks) > 0 || settings.Agent != "" {
 		under, err := s.RulesOf(ctx, rules)
 		if err == nil {
-			err = input.At("attachments", s.given.CheckTaken(under.Routes))
+			again = under.Retry()
+			err = cmp.Or(input.At("attachments", s.given.CheckTaken(under.Routes)), app.Verifiable(under, checks))
 		}
 		if err != nil {
 			return nil, err
@@ -243,8 +263,28 @@ func (s *submission) orders(ctx context.Context) ([]belay.Order, error) {
 	if s.state.Session != "" && s.in.Title != "" {
 		add("label", belay.LabelSession{Title: s.title()}) // what it is called already changes nothing
 	}
-	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: in.priority(), Quotas: quotas})
+	add("submit", belay.SubmitWork{Thread: in.Thread, Task: in.Task, Turn: in.Turn, Text: text, Rules: rules, Queue: belay.QueueMode(in.Queue), Priority: in.priority(), Quotas: quotas, Acceptance: checks, Retry: again})
 	return out, nil
+}
+
+// withInput is the text with the data that the agent is started with.
+func (s *submission) withInput(ctx context.Context, ws, agent string) (string, error) {
+	if s.in.Input == nil && agent == "" {
+		return s.given.Text, nil
+	}
+	cat, err := s.Workspaces.Agents(ctx, ws)
+	if err != nil {
+		return "", err
+	}
+	var data json.RawMessage
+	if s.in.Input != nil {
+		data = s.in.Input.JSON()
+	}
+	text, starts := s.given.Text, s.state.Session == ""
+	if starts {
+		text = cat.Worded(agent, text)
+	}
+	return cat.Told(agent, text, data, starts)
 }
 
 // content is the text, with what comes with it, as facts hold it.

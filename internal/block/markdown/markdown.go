@@ -260,7 +260,7 @@ func (r *renderer) marked(out []span, n ast.Node, mark, style string) []span {
 	return append(r.inner(append(out, span{mark, style}), n, style), span{mark, style})
 }
 
+var spaced = strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ")
+
 // oneLine replaces line breaks and tabs by spaces.
-func oneLine(s string) string {
-	return strings.NewReplacer("\r\n", " ", "\n", " ", "\t", " ").Replace(s)
-}
+func oneLine(s string) string { return spaced.Replace(s) }

@@ -109,7 +109,7 @@ func (w *wrapper) endWord() {
 	for _, s := range w.word {
 		w.put(s)
 	}
-	w.word, w.wordWidth, w.space = nil, 0, span{}
+	w.word, w.wordWidth, w.space = w.word[:0], 0, span{}
 }
 
 // put adds a part of a word, and breaks lines that are full.
@@ -138,14 +138,14 @@ func (w *wrapper) endLine() {
 }
 
 func (w *wrapper) breakLine() {
-	var b strings.Builder
-	for i := 0; i < len(w.line); {
-		style, part := w.line[i].style, w.line[i].text
-		for i++; i < len(w.line) && w.line[i].style == style; i++ {
-			part += w.line[i].text
+	var b, part strings.Builder
+	for i := 0; i < len(w.line); part.Reset() {
+		style := w.line[i].style
+		for ; i < len(w.line) && w.line[i].style == style; i++ {
+			part.WriteString(w.line[i].text)
 		}
-		b.WriteString(w.o.paint(style, part))
+		b.WriteString(w.o.paint(style, part.String()))
 	}
 	w.lines = append(w.lines, b.String())
-	w.line, w.lineWidth = nil, 0
+	w.line, w.lineWidth = w.line[:0], 0
 }

@@ -55,16 +55,25 @@ func (r *Runtime) Read(ctx context.Context, read string, q chat.Query, out any) 
 // Follow implements chat.Runtime.
 func (r *Runtime) Follow(ctx context.Context, id belay.SessionID, cursor string) chat.Stream {
 	return func(yield func(chat.Item, error) bool) {
-		over := false
+		over, broke := false, false
 		give := func(i chat.Item, err error) bool {
 			over = over || !yield(i, err)
 			return !over
 		}
 		ctx, cancel := context.WithCancel(ctx)
 		defer cancel()
-		o := client.StreamOptions{Since: cursor, Broke: func(err error) {
-			if !give(chat.Item{Broken: err}, nil) {
+		beside := func(i chat.Item) {
+			if !give(i, nil) {
 				cancel()
+			}
+		}
+		o := client.StreamOptions{Since: cursor, Broke: func(err error) {
+			broke = true
+			beside(chat.Item{Broken: err})
+		}, Opened: func() {
+			if broke {
+				broke = false
+				beside(chat.Item{Whole: true})
 			}
 		}}
 		for e, err := range r.client.Stream(ctx, "/v1/sessions/"+url.PathEscape(string(id))+"/stream", o) {

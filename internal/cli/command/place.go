@@ -11,7 +11,10 @@ import (
 	"github.com/belay-run/belay/internal/app/providers"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/config/agentfile"
+	"github.com/belay-run/belay/internal/config/template"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 )
 
 func (a *Program) placeFromEnv() {
@@ -91,6 +94,8 @@ func (a *Program) EnterChecked(ctx context.Context) (ws string, p *app.Place, er
 // Host is this process's side of the store: what drives its sessions, and the
 // workspaces that it works in.
 type Host interface {
+	// Performs makes a runtime the one that performs the commands of models' calls.
+	Performs(r *app.Runtime)
 	Workspaces
 	// Open opens the store; make reports whether it may be made.
 	Open(ctx context.Context, make bool) (store.Store, error)
@@ -103,6 +108,12 @@ type Host interface {
 	Models() *providers.Providers
 	// Learn looks at the MCP servers of a workspace that were never seen.
 	Learn(ctx context.Context, workspace string) error
+	// Mentioned sends along the resources of MCP servers that a text names.
+	Mentioned(ctx context.Context, workspace string, g *app.Given) error
+	// Prompts are the prompts of a workspace's MCP servers, as templates.
+	Prompts(ctx context.Context, workspace string) ([]*template.Template, error)
+	// Prompt has an MCP server fill one of its prompts.
+	Prompt(ctx context.Context, workspace string, t *template.Template, values map[string]string) (app.Given, error)
 	// Draft returns what a turn is decided by, under the rules that count in a
 	// workspace. by is the person who gives the allowances.
 	Draft(ctx context.Context, p *app.Place, by string, c config.Settings) (app.Draft, error)
@@ -136,6 +147,14 @@ type Workspaces interface {
 	// Keepable refuses a workspace that a session's settings want kept and that can't
 	// be.
 	Keepable(ctx context.Context, workspace string, c config.Settings) error
+	// AgentFiles are the agents of a place that are kept as files, with what they need and
+	// isn't here.
+	AgentFiles(ctx context.Context, p *app.Place) (*agentfile.Catalog, error)
+	// AgentRecords are what is known of agents besides their files: what people made of
+	// them, and their runs.
+	AgentRecords(ctx context.Context) (*config.TrustBook, map[string]view.AgentRuns, error)
+	// AgentWork are the turns of an agent that haven't ended.
+	AgentWork(ctx context.Context, agent string) ([]app.AgentWork, error)
 	// TrustAsOrigin records that a workspace is a worktree of another: what is trusted
 	// there is trusted here, as long as its content is the same.
 	TrustAsOrigin(worktree, workspace string)

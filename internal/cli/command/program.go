@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os/user"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/cli/term"
+	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/secret"
@@ -34,7 +36,8 @@ type Sys struct {
 // Flags are what every command takes.
 type Flags struct {
 	Location
-	JSON bool `name:"json" help:"Print JSON, one object in a line."`
+	Agents string `placeholder:"DIR" help:"A folder of agents, which go before all others. [$$BELAY_AGENTS]"`
+	JSON   bool   `name:"json" help:"Print JSON, one object in a line."`
 	Look
 }
 
@@ -59,6 +62,7 @@ type Build struct {
 	HasStore func(dir string) bool
 	NewHost  func(*Program) Host
 	Confined func(*Program) Confinement
+	Findings func(context.Context, *Program) []app.Finding // what the machine gives
 }
 
 // Confinement is how this process confines the programs that it runs.
@@ -91,16 +95,34 @@ type Program struct {
 // Explained makes every error one with a code and a next command, without secrets.
 func (a *Program) Explained(err error) *belay.Error { return a.Explain(err, a.Secrets().String) }
 
+// TakeAgents lets the agents of a folder go before all others; without one it is that of
+// the environment. Whoever makes a catalogue in this process has it from there.
+func (a *Program) TakeAgents(dir string) {
+	if dir != "" {
+		a.Environ = append(slices.Clone(a.Environ), config.AgentsVariable+"="+a.Environment().Abs(dir))
+	}
+	a.Host = a.Build.NewHost(a) // the one before had the environment as it was
+}
+
 // TakePlace takes over what the command line and the environment say about the store,
 // the workspace and the output.
 func (a *Program) TakePlace(g *Flags) {
 	a.Location, a.JSON = g.Location, g.JSON
 	a.Plain, a.ScreenReader, a.Colour, a.Verbose = g.Plain, g.ScreenReader, g.Color, g.Verbose
 	a.placeFromEnv()
-	a.Host = a.Build.NewHost(a)
+	a.TakeAgents(g.Agents)
 	if a.Store != "" && a.Store != a.Getenv("BELAY_STORE") {
 		a.StoreFlag = " --store " + a.Environment().Abs(a.Store)
 	}
+}
+
+// Doctor says what the machine gives and what is missing, without secrets.
+func (a *Program) Doctor(ctx context.Context) []app.Finding {
+	all := a.Build.Findings(ctx, a)
+	for i := range all {
+		all[i].What = a.Secrets().String(all[i].What)
+	}
+	return all
 }
 
 // Principal is the person at this terminal.

@@ -60,15 +60,19 @@ func (f *SettingFlags) settingFlags(r *kong.Registry) []*kong.Flag {
 		}
 		help := strings.ReplaceAll(s.Usage(), "$", "$$") // the parser reads $ as the beginning of a variable
 		v := &kong.Value{Name: s.Name, Help: help, OrigHelp: help, Tag: tag, Target: target.Elem(), DefaultValue: reflect.New(target.Elem().Type()).Elem(), Mapper: r.ForValue(target.Elem())}
-		v.Flag = &kong.Flag{Value: v, PlaceHolder: s.Value}
+		v.Flag = &kong.Flag{Value: v, PlaceHolder: s.Value, Group: &kong.Group{Key: "settings", Title: "Settings, also of belay config and the environment:"}}
 		flags = append(flags, v.Flag)
 	}
 	return flags
 }
 
-// AddSettingFlags gives the flags of settings to every command that takes them.
+// AddSettingFlags gives the flags of settings to every command that takes them. In
+// help a command's own flags come first.
 func AddSettingFlags(k *kong.Kong) error {
 	r := kong.NewRegistry().RegisterDefaults()
+	for _, f := range k.Model.Flags {
+		f.Group = &kong.Group{Key: "every", Title: "Flags of every command:"}
+	}
 	return kong.Visit(k.Model, func(n kong.Visitable, next kong.Next) error {
 		if n, ok := n.(*kong.Node); ok && n.Target.CanAddr() {
 			if takes, ok := n.Target.Addr().Interface().(interface {

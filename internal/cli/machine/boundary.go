@@ -11,13 +11,13 @@ import (
 
 // sandboxFindings are the doctor's lines about the sandbox: the level, each
 // layer, and what each mode makes of it.
-func sandboxFindings(a *command.Program) []finding {
+func sandboxFindings(a *command.Program) []app.Finding {
 	c := a.Build.Confined(a)
 	if c.Off() == "" {
 		sandbox.Probe() // the doctor believes no file
 	}
 	b := c.Boundary()
-	f := finding{Name: "sandbox", State: "ok", What: "level " + b.Level}
+	f := app.Finding{Name: "sandbox", State: "ok", What: "level " + b.Level}
 	if b.Why != "" {
 		f.What += ": " + b.Why
 	}
@@ -31,15 +31,15 @@ func sandboxFindings(a *command.Program) []finding {
 		f.State = "note"
 		f.Try = "modes " + strings.Join(weak, ", ") + " want level " + string(belay.L2) + ": what they would run unasked is asked about here, or denied; --boundary full runs it unconfined"
 	}
-	all := []finding{f}
+	all := []app.Finding{f}
 	if c.Off() != "" {
 		return all
 	}
 	if c.Tries() {
-		all = append(all, finding{Name: "  seatbelt", State: "note", What: "tried because of BELAY_SANDBOX=seatbelt; it is unverified, so it counts for no level"})
+		all = append(all, app.Finding{Name: "  seatbelt", State: "note", What: "tried because of BELAY_SANDBOX=seatbelt; it is unverified, so it counts for no level"})
 	}
 	for _, l := range sandbox.Probe().Layers {
-		lf := finding{Name: "  " + l.Name, State: "ok", What: l.String()}
+		lf := app.Finding{Name: "  " + l.Name, State: "ok", What: l.String()}
 		if l.State != belay.LayerApplied {
 			lf.State = "note"
 		}

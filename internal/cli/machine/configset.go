@@ -24,7 +24,7 @@ func (c *configGetCmd) Run(ctx context.Context, a *command.Program) (int, error)
 	if err != nil {
 		return 0, err
 	}
-	all, err := rows(l)
+	all, err := l.CheckedRows()
 	if err != nil {
 		return 0, err
 	}

@@ -15,7 +15,7 @@ type ConfigCmd struct {
 	Show  configShowCmd  `cmd:"" default:"withargs" help:"Print the settings of a new session, and where each comes from."`
 	Get   configGetCmd   `cmd:"" help:"Print the value of a setting."`
 	Set   configSetCmd   `cmd:"" help:"Keep a setting in your configuration file."`
-	Unset configUnsetCmd `cmd:"" help:"Take a setting out of your configuration file."`
+	Unset configUnsetCmd `cmd:"" help:"Remove a setting from your configuration file."`
 	Path  configPathCmd  `cmd:"" help:"Print the path of your configuration file."`
 	Edit  configEditCmd  `cmd:"" help:"Open your configuration file in $$VISUAL, $$EDITOR or vi. A mistake is refused."`
 }
@@ -40,7 +40,7 @@ func (c *configShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 	if err != nil {
 		return 0, err
 	}
-	rows, err := rows(l)
+	rows, err := l.CheckedRows()
 	if err != nil {
 		return 0, err
 	}
@@ -56,14 +56,4 @@ func (c *configShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 	}
 	a.SayIgnored(l.Ignored())
 	return belay.ExitOK, nil
-}
-
-// rows are the settings that count. Nothing is run: a provider or its key may be missing.
-func rows(l *config.Layers) ([]config.Row, error) {
-	settings, err := l.Checked()
-	switch belay.CodeOf(err) {
-	case belay.CodeNoProvider, belay.CodeNoKey, belay.CodeBadSecrets:
-		err = nil
-	}
-	return l.Rows(settings), err
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/storage"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
@@ -29,24 +30,20 @@ func (VersionCmd) Run(_ context.Context, a *command.Program) (int, error) {
 // DoctorCmd is the command "belay doctor".
 type DoctorCmd struct{}
 
-// finding is one line of the doctor.
-type finding struct {
-	Name  string `json:"name"`
-	State string `json:"state"` // ok, missing, failed, note
-	What  string `json:"what"`
-	Try   string `json:"try,omitempty"`
-}
-
 // Run implements command.Command.
 func (DoctorCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	return printFindings(&a.Env, Findings(ctx, a)), nil
+}
+
+// Findings are what the machine gives and what is missing.
+func Findings(ctx context.Context, a *command.Program) []app.Finding {
 	all := append(machine(a), storeFinding(ctx, a), workspaceFinding(a))
 	kept, names := keptFindings(a)
-	all = append(append(all, kept...), ProviderFindings(ctx, a, names)...)
-	return printFindings(&a.Env, all), nil
+	return append(append(all, kept...), ProviderFindings(ctx, a, names)...)
 }
 
 // printFindings prints what was found; the exit code reports whether something failed.
-func printFindings(e *term.Env, all []finding) int {
+func printFindings(e *term.Env, all []app.Finding) int {
 	exit := belay.ExitOK
 	for _, f := range all {
 		if f.State == "failed" {
@@ -64,15 +61,15 @@ func printFindings(e *term.Env, all []finding) int {
 	return exit
 }
 
-func machine(a *command.Program) []finding {
+func machine(a *command.Program) []app.Finding {
 	v := command.BuildVersions()
-	all := []finding{
+	all := []app.Finding{
 		{Name: "version", State: "ok", What: strings.TrimSpace("belay " + v.Version + " " + v.Commit)},
 		{Name: "system", State: "ok", What: v.OS + ", " + v.Go + ", " + term.Plural(goruntime.NumCPU(), "processor")},
 	}
 	all = append(all, sandboxFindings(a)...)
 	for _, name := range []string{"sh", "git"} {
-		f := finding{Name: name, State: "ok"}
+		f := app.Finding{Name: name, State: "ok"}
 		if f.What = process.LookPath(a.Environ, name); f.What == "" {
 			f.State, f.What = "missing", "not on the PATH"
 			if name == "sh" {
@@ -81,20 +78,20 @@ func machine(a *command.Program) []finding {
 		}
 		all = append(all, f)
 	}
-	runs := finding{Name: "shell", State: "ok", What: "command lines of a new session run in " + toolexec.OfSession().Path}
+	runs := app.Finding{Name: "shell", State: "ok", What: "command lines of a new session run in " + toolexec.OfSession().Path}
 	if !strings.HasSuffix(runs.What, "bash") {
 		runs.State, runs.What, runs.Try = "note", runs.What+": what only bash reads is asked about", "install bash where only root can write, such as /usr/bin"
 	}
 	all = append(all, runs)
-	t := finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
+	t := app.Finding{Name: "terminal", State: "ok", What: "yes: questions are asked here"}
 	if !a.Interactive() {
 		t.State, t.What, t.Try = "note", "no: what would ask is denied", "--approvals=wait keeps the process until an answer comes"
 	}
 	return append(all, t)
 }
 
-func storeFinding(ctx context.Context, a *command.Program) finding {
-	f := finding{Name: "store", State: "ok"}
+func storeFinding(ctx context.Context, a *command.Program) app.Finding {
+	f := app.Finding{Name: "store", State: "ok"}
 	dir, err := a.StoreDir()
 	if err != nil {
 		return broken(f, a.Explained(err))
@@ -111,13 +108,13 @@ func storeFinding(ctx context.Context, a *command.Program) finding {
 	return f
 }
 
-func broken(f finding, e *belay.Error) finding {
+func broken(f app.Finding, e *belay.Error) app.Finding {
 	f.State, f.What, f.Try = "failed", e.Error()+" ("+string(e.Code)+")", e.Hint
 	return f
 }
 
-func workspaceFinding(a *command.Program) finding {
-	f := finding{Name: "workspace", State: "ok"}
+func workspaceFinding(a *command.Program) app.Finding {
+	f := app.Finding{Name: "workspace", State: "ok"}
 	ws, err := a.CheckedWorkspace()
 	if err != nil {
 		return broken(f, a.Explained(err))
@@ -127,34 +124,34 @@ func workspaceFinding(a *command.Program) finding {
 }
 
 // keptFindings lists the stored secrets, if there ever was one.
-func keptFindings(a *command.Program) (all []finding, names []string) {
+func keptFindings(a *command.Program) (all []app.Finding, names []string) {
 	names, err := a.Environment().KeptSecrets(a.Secrets())
 	switch {
 	case err != nil:
-		return []finding{broken(finding{Name: "secrets"}, a.Explained(err))}, nil
+		return []app.Finding{broken(app.Finding{Name: "secrets"}, a.Explained(err))}, nil
 	case len(names) == 0:
 		return nil, nil
 	}
-	return []finding{{Name: "secrets", State: "ok", What: term.Plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")}}, names
+	return []app.Finding{{Name: "secrets", State: "ok", What: term.Plural(len(names), "secret") + " kept: " + strings.Join(names, ", ")}}, names
 }
 
 // ProviderFindings returns what is known of each provider's settings and key.
-func ProviderFindings(ctx context.Context, a *command.Program, kept []string) []finding {
-	all := []finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
+func ProviderFindings(ctx context.Context, a *command.Program, kept []string) []app.Finding {
+	all := []app.Finding{{Name: "provider", State: "ok", What: "scripted: plays a file, needs no key", Try: "belay demo"}}
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		ws = ""
 	}
 	w := config.Resolve(ctx, a.Input(ws))
-	var found []finding
+	var found []app.Finding
 	for _, c := range w.Candidates(kept) {
-		found = append(found, finding{Name: "provider", State: "ok", What: c.What, Try: c.Try})
+		found = append(found, app.Finding{Name: "provider", State: "ok", What: c.What, Try: c.Try})
 	}
 	if err := w.ProvidersError(); err != nil {
-		found = append(found, broken(finding{Name: "settings"}, a.Explained(err)))
+		found = append(found, broken(app.Finding{Name: "settings"}, a.Explained(err)))
 	}
 	if len(found) == 0 {
-		found = []finding{{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider openai --model NAME TEXT"}}
+		found = []app.Finding{{Name: "provider", State: "note", What: "no key of a model provider is set", Try: "OPENAI_API_KEY=… belay run --provider openai --model NAME TEXT"}}
 	}
 	return append(all, found...)
 }

@@ -19,7 +19,7 @@ import (
 // LoginCmd is the command "belay login".
 type LoginCmd struct {
 	Identity
-	Vendor  string `arg:"" optional:"" help:"Whose key it is: openai, anthropic, google, or another provider; asked for when left out."`
+	Vendor  string `arg:"" optional:"" help:"The key's provider: openai, anthropic, google, or another one; asked for when left out."`
 	Model   string `placeholder:"NAME" help:"The model that the key is tried with (default the provider's)."`
 	NoCheck bool   `help:"Keep the key without trying it."`
 }
@@ -69,13 +69,13 @@ func (c *LoginCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err := vault.CheckValue(key); err != nil {
 		return 0, err
 	}
-	checked, found := false, []finding(nil)
+	checked, found := false, []app.Finding(nil)
 	if !c.NoCheck {
 		if found, checked, err = c.check(ctx, a, s, key); err != nil {
 			return 0, err
 		}
 	}
-	if i := slices.IndexFunc(found, func(f finding) bool { return f.State == "failed" }); i >= 0 && !checked {
+	if i := slices.IndexFunc(found, func(f app.Finding) bool { return f.State == "failed" }); i >= 0 && !checked {
 		try := found[i].Try
 		if found[i].Name == "reachable" {
 			try = "is the network up?"
@@ -102,7 +102,7 @@ func (c *LoginCmd) say(a *command.Program, s config.Service, name string, checke
 
 // check asks the provider with the key. It reports what was found, and whether the key
 // was accepted; neither, if no model is known to ask.
-func (c *LoginCmd) check(ctx context.Context, a *command.Program, s config.Service, key string) ([]finding, bool, error) {
+func (c *LoginCmd) check(ctx context.Context, a *command.Program, s config.Service, key string) ([]app.Finding, bool, error) {
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		ws = ""
@@ -139,7 +139,7 @@ func (c *LoginCmd) check(ctx context.Context, a *command.Program, s config.Servi
 	defer stop()
 	fmt.Fprintf(a.Err, "trying it with %s\n", term.Line(settings.Model))
 	found := judge(a, at, settings, try(ctx, &a.Env, provider, settings.Model))
-	accepted := !slices.ContainsFunc(found, func(f finding) bool {
+	accepted := !slices.ContainsFunc(found, func(f app.Finding) bool {
 		return f.State == "failed" && slices.Contains([]string{"key", "reachable", "answer"}, f.Name)
 	})
 	return found, accepted, nil
@@ -179,7 +179,7 @@ func (c *LoginCmd) vendor(ctx context.Context, a *command.Program) (string, erro
 // LogoutCmd is the command "belay logout".
 type LogoutCmd struct {
 	Identity
-	Vendor string `arg:"" help:"Whose key is forgotten."`
+	Vendor string `arg:"" help:"The provider whose key is forgotten."`
 }
 
 // Run implements command.Command.

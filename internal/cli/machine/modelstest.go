@@ -17,7 +17,7 @@ import (
 )
 
 type modelsTestCmd struct {
-	Provider string `placeholder:"NAME" help:"Who serves the model; as a run would choose. [$$BELAY_PROVIDER]"`
+	Provider string `placeholder:"NAME" help:"The model's provider; as a run would choose. [$$BELAY_PROVIDER]"`
 	Model    string `placeholder:"NAME" help:"The model. [$$BELAY_MODEL]"`
 	BaseURL  string `name:"base-url" placeholder:"URL" help:"Where the provider is reached. [$$BELAY_BASE_URL]"`
 }
@@ -110,13 +110,15 @@ func try(ctx context.Context, e *term.Env, p model.Provider, name string) (t tri
 }
 
 // judge lists what works, each finding after those that it depends on.
-func judge(a *command.Program, at *app.Place, c config.Settings, t trial) []finding {
+func judge(a *command.Program, at *app.Place, c config.Settings, t trial) []app.Finding {
 	where := c.BaseURL
 	if s, err := at.Service(c.Provider); err == nil && where == "" {
 		where = s.Base
 	}
-	all := []finding{{Name: "provider", State: "ok", What: strings.TrimSpace(c.Provider + " " + where + ", model " + c.Model)}}
-	add := func(name, state, what, try string) { all = append(all, finding{name, state, what, try}) }
+	all := []app.Finding{{Name: "provider", State: "ok", What: strings.TrimSpace(c.Provider + " " + where + ", model " + c.Model)}}
+	add := func(name, state, what, try string) {
+		all = append(all, app.Finding{Name: name, State: state, What: what, Try: try})
+	}
 	if t.err != nil {
 		name, try := unanswered(c, t.err)
 		if name != "reachable" {

@@ -84,7 +84,7 @@ type outputsExpireCmd struct {
 	OlderThan string   `placeholder:"AGE" help:"Those that were recorded longer ago: 30d, 2w."`
 	MaxSize   string   `placeholder:"SIZE" help:"The oldest, when all take more: 2GB."`
 	Message   string   `short:"m" placeholder:"TEXT" help:"Why."`
-	DryRun    bool     `help:"Only say what would go."`
+	DryRun    bool     `help:"Only list what would be removed."`
 }
 
 func (c *outputsExpireCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {

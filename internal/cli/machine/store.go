@@ -55,7 +55,7 @@ func (c *storeStatsCmd) Keep(ctx context.Context, a *command.Program, db store.A
 
 type storeBackupCmd struct {
 	File  string `arg:"" help:"The file to write."`
-	Force bool   `help:"Replace a file that is there."`
+	Force bool   `help:"Replace an existing file."`
 }
 
 func (c *storeBackupCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {
@@ -76,7 +76,7 @@ func (c *storeBackupCmd) Keep(ctx context.Context, a *command.Program, db store.
 
 type storeRestoreCmd struct {
 	File  string `arg:"" help:"A file that belay store backup wrote."`
-	Force bool   `help:"Keep a store that is there aside."`
+	Force bool   `help:"Move an existing store aside."`
 }
 
 func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, error) {
@@ -102,12 +102,12 @@ func (c *storeRestoreCmd) Run(ctx context.Context, a *command.Program) (int, err
 
 // limits are what a policy is made of, as flags.
 type limits struct {
-	OlderThan string `placeholder:"AGE" help:"Let sessions go that haven't changed for this long: 30d, 2w."`
-	Newest    int    `placeholder:"N" help:"Keep the newest N storage."`
-	MaxSize   string `placeholder:"SIZE" help:"Let the oldest sessions go when all facts take more: 10GB."`
+	OlderThan string `placeholder:"AGE" help:"Remove sessions that haven't changed for this long: 30d, 2w."`
+	Newest    int    `placeholder:"N" help:"Keep the newest N sessions."`
+	MaxSize   string `placeholder:"SIZE" help:"Remove the oldest sessions when all facts take more: 10GB."`
 
-	OutputsOlderThan string `placeholder:"AGE" help:"Let outputs expire that were recorded longer ago: 30d."`
-	OutputsMaxSize   string `placeholder:"SIZE" help:"Let the oldest outputs expire when all take more: 2GB."`
+	OutputsOlderThan string `placeholder:"AGE" help:"Expire outputs that were recorded longer ago: 30d."`
+	OutputsMaxSize   string `placeholder:"SIZE" help:"Expire the oldest outputs when all take more: 2GB."`
 }
 
 func (l limits) policy() (p retention.Policy, err error) {
@@ -160,7 +160,7 @@ func (c *storeRetainCmd) Keep(ctx context.Context, a *command.Program, db store.
 
 type storeCompactCmd struct {
 	limits
-	DryRun bool `help:"Only say what would go."`
+	DryRun bool `help:"Only list what would be removed."`
 }
 
 func (c *storeCompactCmd) Keep(ctx context.Context, a *command.Program, db store.Admin) (int, error) {

@@ -10,7 +10,7 @@ import (
 
 // ViewsCmd is the command "belay views".
 type ViewsCmd struct {
-	Rebuild viewsRebuildCmd `cmd:"" help:"Drop what was folded from the log and fold it again."`
+	Rebuild viewsRebuildCmd `cmd:"" help:"Rebuild the views from the log."`
 }
 
 type viewsRebuildCmd struct{}

@@ -1,7 +1,9 @@
 package permission
 
 import (
+	"cmp"
 	"context"
+	"fmt"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
@@ -20,7 +22,7 @@ func (*ActionsCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime
 
 // listActions prints the questions that wait for a person, the oldest first.
 func listActions(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	all, err := r.Actions(ctx, "")
+	all, err := r.Questions(ctx, "")
 	if err != nil {
 		return 0, err
 	}
@@ -28,6 +30,12 @@ func listActions(ctx context.Context, a *command.Program, r *app.Runtime) (int, 
 		what := o.Shown
 		if what == "" {
 			what = o.Prompt
+		}
+		if n := len(o.Alike); n > 0 {
+			what = fmt.Sprintf("%d × %s", n+1, what)
+		}
+		if l := o.Lineage; len(l) > 0 {
+			what = cmp.Or(l[len(l)-1].Name, l[len(l)-1].Agent) + ": " + what
 		}
 		return []any{view.Tail(string(o.ID)), o.Kind, view.Tail(string(o.Session)), term.Ago(a.Now().Sub(o.Asked)) + " ago", term.Short(term.Line(what), 80)}
 	})

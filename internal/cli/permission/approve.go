@@ -25,6 +25,8 @@ type ApproveCmd struct {
 	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
 	For    time.Duration `placeholder:"TIME" help:"Allow it for so long: exactly this call, or what --prefix says, such as 2h."`
 
+	Only bool `help:"Allow the agent that asks and those below it what goes beyond this call, rather than all agents of the session."`
+
 	Budget string `placeholder:"+AMOUNT" help:"Raise the budget by this, rather than by what is proposed, such as +5usd."`
 
 	Args    string `placeholder:"JSON" xor:"change" help:"Run the call with these arguments in place of the model's: all of them, as one JSON object."`
@@ -32,11 +34,12 @@ type ApproveCmd struct {
 	Version string `placeholder:"VERSION" help:"Only if the request is still the one that was shown with this version."`
 
 	Clear bool `name:"clear-taint" help:"You looked at what the conversation has from outside, and vouch for it."`
+	Alike bool `help:"Allow it to all agents of the session that ask for the same call, in the same folder and boundary."`
 }
 
 // Run implements command.Command.
 func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version, Budget: c.Budget}
+	r := approvals.RespondAction{Decision: "allow", Clear: c.Clear, Version: c.Version, Budget: c.Budget, Alike: c.Alike}
 	if c.Args != "" {
 		args, err := term.ParseArgs([]byte(c.Args))
 		if err != nil {
@@ -49,7 +52,7 @@ func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if c.For != 0 {
 		r.Until = a.Now().Add(c.For).UTC()
 	}
-	r.Prefix, r.Count = c.Prefix, c.Count
+	r.Prefix, r.Count, r.Only = c.Prefix, c.Count, c.Only
 	switch {
 	case c.Session:
 		r.Scope = "session"
@@ -67,17 +70,20 @@ func (c *ApproveCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 type DenyCmd struct {
 	ID      string `arg:"" optional:"" help:"The question, by its id, or one that waits by a beginning of it or its last digits; without it, what waits is listed."`
 	Message string `short:"m" placeholder:"TEXT" help:"Why; the model reads it."`
+	Alike   bool   `help:"Deny it to all agents of the session that ask for the same call, in the same folder and boundary."`
 }
 
 // Run implements command.Command.
 func (c *DenyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message}, false)
+	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "deny", Message: c.Message, Alike: c.Alike}, false)
 }
 
 // AnswerCmd is the command "belay answer".
 type AnswerCmd struct {
 	ID   string   `arg:"" help:"The question, by its id, or one that waits by a beginning of it or its last digits."`
 	Text []string `arg:"" help:"The answer."`
+
+	Alike bool `help:"Give it to all agents of the session that ask the same."`
 }
 
 // Run implements command.Command.
@@ -86,7 +92,7 @@ func (c *AnswerCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if strings.TrimSpace(text) == "" {
 		return 0, belay.Errorf(belay.CodeUsage, "the answer is empty").WithHint("belay answer %s TEXT; belay deny %s gives none", c.ID, c.ID)
 	}
-	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "answer", Message: text}, false)
+	return respond(ctx, a, c.ID, approvals.RespondAction{Decision: "answer", Message: text, Alike: c.Alike}, false)
 }
 
 // respond sends an answer to the thread that asked, wherever it is driven; without an id
@@ -116,6 +122,9 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 		}
 		if err != nil {
 			return 0, err
+		}
+		if n := len(res.Alike); n > 0 {
+			what += fmt.Sprintf(", with %d alike", n)
 		}
 		return a.Tell(ctx, r, res, what)
 	})

@@ -24,7 +24,7 @@ type PolicyCmd struct {
 	Lint     policyLintCmd     `cmd:"" help:"Find rules that can never decide, or that contradict each other."`
 	Replay   policyReplayCmd   `cmd:"" use:"replay_policy" help:"Judge recorded calls by other rules, and list every verdict that changes."`
 	Suggest  policySuggestCmd  `cmd:"" use:"suggest_rules" help:"Suggest rules for what is asked about most, with what they would have allowed."`
-	Import   policyImportCmd   `cmd:"" help:"Convert the rules of another agent into a rule file, and list what became of each."`
+	Import   policyImportCmd   `cmd:"" help:"Convert the rules of another agent into a rule file, and list the result for each."`
 	Classify policyClassifyCmd `cmd:"" help:"Say what a shell command may do, without running it."`
 }
 

@@ -21,7 +21,7 @@ import (
 )
 
 type policyImportCmd struct {
-	From    string `enum:"auto,gemini,claude,openclaw,cowork" default:"auto" help:"Whose rules they are: gemini (policy TOML), claude (settings.json), openclaw (openclaw.json), cowork (policy JSON); auto looks into the file."`
+	From    string `enum:"auto,gemini,claude,openclaw,cowork" default:"auto" help:"The format of the rules: gemini (policy TOML), claude (settings.json), openclaw (openclaw.json), cowork (policy JSON); auto looks into the file."`
 	Output  string `short:"o" placeholder:"FILE" help:"Where to write; otherwise the rules go to standard output, and count nowhere."`
 	Yes     bool   `help:"With --output: write rules that allow what isn't allowed now."`
 	Partial bool   `help:"Go on without the rules that deny or ask and can't be carried over."`

@@ -15,12 +15,15 @@ import (
 // count.
 type ruleFiles struct {
 	Rules []string `placeholder:"FILE" sep:"none" help:"Rules to judge by in place of your own files; the others count as ever."`
-	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files --rules replaces: user, workspace or admin."`
+	As    string   `enum:"user,workspace,admin" default:"user" help:"The files that --rules replaces: user, workspace or admin."`
+	Add   bool     `help:"Judge by --rules beside those files, not in their place."`
 }
 
 // read reads them.
 func (f ruleFiles) read(a *command.Program) (rulefile.Instead, error) {
-	return a.Environment().NamedRules(f.Rules, f.As)
+	all, err := a.Environment().NamedRules(f.Rules, f.As)
+	all.Beside = f.Add
+	return all, err
 }
 
 // rulesHere are the files to look at: those that were named, or all that count
@@ -45,7 +48,7 @@ func rulesHere(ctx context.Context, a *command.Program, files []string, as polic
 
 type policyTestCmd struct {
 	Files []string `arg:"" optional:"" name:"file" help:"Files of rules; without any, those that count in this workspace."`
-	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files they are: user, workspace or admin."`
+	As    string   `enum:"user,workspace,admin" default:"user" help:"Treat the files as those of: user, workspace or admin."`
 }
 
 // triedExample is one example, as JSON.

@@ -22,7 +22,7 @@ type policyExplainCmd struct {
 	Tool     string   `short:"t" placeholder:"NAME" help:"Without an id: the tool that would be called."`
 	Args     string   `placeholder:"JSON" default:"{}" help:"Its arguments, as a JSON object."`
 	Mode     string   `default:"default" help:"The mode of the turn."`
-	Agent    string   `placeholder:"NAME" help:"Whose turn it is."`
+	Agent    string   `placeholder:"NAME" help:"The agent that makes the call."`
 	Allow    []string `placeholder:"TOOL" sep:"none" help:"As belay run --allow."`
 	Taint    []string `placeholder:"KIND" sep:"none" help:"What taints the conversation: web, mcp, message, tool, …, secret; KIND:ORIGIN names where from."`
 	Level    string   `enum:",L0,L1,L2,L3" default:"" help:"How much of a boundary the machine can apply; this one's."`

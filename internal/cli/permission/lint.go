@@ -11,7 +11,7 @@ import (
 
 type policyLintCmd struct {
 	Files []string `arg:"" optional:"" name:"file" help:"Files of rules; without any, those that count in this workspace."`
-	As    string   `enum:"user,workspace,admin" default:"user" help:"Whose files they are: user, workspace or admin."`
+	As    string   `enum:"user,workspace,admin" default:"user" help:"Treat the files as those of: user, workspace or admin."`
 	Quiet bool     `short:"q" help:"No notes."`
 }
 

@@ -21,7 +21,9 @@ type MCPCmd struct {
 	Test   mcpTestCmd   `cmd:"" use:"test_mcp_server" help:"Start a server, say what it has and what its boundary stopped, and end it."`
 	Trust  mcpTrustCmd  `cmd:"" use:"trust_mcp_server" help:"Accept a server's tools as it defines them now."`
 	Add    mcpAddCmd    `cmd:"" help:"Write a server into your configuration file."`
-	Remove mcpRemoveCmd `cmd:"" help:"Take a server out of your configuration file."`
+	Remove mcpRemoveCmd `cmd:"" help:"Remove a server from your configuration file."`
+	Login  mcpLoginCmd  `cmd:"" use:"login_mcp_server,finish_mcp_login" help:"Log in to a server over HTTP, in a browser."`
+	Logout mcpLogoutCmd `cmd:"" use:"logout_mcp_server" help:"Forget the login to a server."`
 	Serve  mcpServeCmd  `cmd:"" use:"submit_turn,interrupt_turn,respond_action,read_sessions,read_sessions_id_story,read_search,why,listActions,exportSession" help:"Be an MCP server: give an editor, or another agent, what Belay can do."`
 }
 
@@ -83,11 +85,18 @@ func (c *mcpShowCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		for _, name := range s.Changed {
 			fmt.Fprintf(a.Out, "changed  %s: it is not offered; belay mcp trust %s accepts it\n", term.Line(name), term.Line(s.Name))
 		}
-		printTools(a, s.Tools)
+		printTools(a, s.Tools, s.Prompts)
 	})
 }
 
-func printTools(a *command.Program, tools []app.ServerTool) {
+func printTools(a *command.Program, tools []app.ServerTool, prompts []app.ServerPrompt) {
+	for _, p := range prompts {
+		variables := ""
+		if len(p.Variables) > 0 {
+			variables = " (" + strings.Join(p.Variables, ", ") + ")"
+		}
+		fmt.Fprintf(a.Out, "prompt   %s%s: %s\n", term.Line(p.Name), term.Line(variables), term.Line(term.Short(p.Description, 120)))
+	}
 	for _, t := range tools {
 		_, text, _ := strings.Cut(t.Doc, "\n")
 		reads := ""
@@ -153,7 +162,7 @@ func printTest(a *command.Program, t *app.ServerTest, accepted bool) {
 	if t.Hint != "" {
 		fmt.Fprintf(a.Out, "try      %s\n", term.Line(t.Hint))
 	}
-	printTools(a, t.Tools)
+	printTools(a, t.Tools, t.Prompts)
 	for _, r := range t.Refused {
 		fmt.Fprintf(a.Out, "refused  %s\n", term.Line(r))
 	}

@@ -20,6 +20,8 @@ import (
 type recordedCalls struct {
 	Of  string `arg:"" optional:"" name:"session" help:"A session, the beginning of its id, or a bundle that belay export wrote; without it, the sessions of this workspace."`
 	All bool   `short:"a" help:"Every session of the store."`
+
+	Last int `placeholder:"N" help:"Only the newest so many decisions."`
 }
 
 type policyReplayCmd struct {
@@ -74,6 +76,9 @@ func newReplay(ctx context.Context, a *command.Program, of recordedCalls, files 
 	if of.Of != "" && of.All {
 		return nil, belay.Errorf(belay.CodeUsage, "--all takes every session, and one is named").At(term.Line(of.Of)).WithHint("leave one of them out")
 	}
+	if of.Last < 0 {
+		return nil, belay.Errorf(belay.CodeUsage, "%d isn't a number of decisions", of.Last).At("--last").WithHint("--last 200")
+	}
 	instead, err := files.read(a)
 	if err != nil {
 		return nil, err
@@ -119,16 +124,16 @@ func decisionsOf(ctx context.Context, a *command.Program, c *app.Call, of record
 		if err != nil {
 			return nil, err
 		}
-		return policies.DecisionsOf(ctx, c, id, "")
+		return policies.DecisionsOf(ctx, c, policies.Range{Session: id, Last: of.Last})
 	}
 	if of.All {
-		return policies.DecisionsOf(ctx, c, "", "")
+		return policies.DecisionsOf(ctx, c, policies.Range{Last: of.Last})
 	}
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		return nil, err
 	}
-	return policies.DecisionsOf(ctx, c, "", ws)
+	return policies.DecisionsOf(ctx, c, policies.Range{Workspace: ws, Last: of.Last})
 }
 
 func printChange(e *term.Env, ch *policies.Change) {

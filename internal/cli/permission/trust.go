@@ -17,7 +17,7 @@ import (
 // TrustCmd is the command "belay trust".
 type TrustCmd struct {
 	List   bool     `short:"l" help:"List trusted files, and whether they changed since."`
-	Revoke bool     `help:"Take trust back."`
+	Revoke bool     `help:"Revoke trust."`
 	Paths  []string `arg:"" optional:"" help:"Files of a workspace; all of this workspace that count only when trusted."`
 }
 

@@ -1,10 +1,12 @@
 package serve
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
 	"html"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -123,5 +125,17 @@ func open(ctx context.Context, dir, url string, waits func() (bool, error)) erro
 			tick.Stop()
 			return belay.Errorf(belay.CodeUnreachable, "no browser came for the page").WithHint("belay console prints the address")
 		}
+	}
+}
+
+// bundled returns what bundles the page of sources in a folder.
+func bundled(dir string) func(context.Context) (fs.FS, error) {
+	return func(ctx context.Context) (fs.FS, error) {
+		cmd := exec.CommandContext(ctx, "go", "generate", ".")
+		cmd.Dir = dir
+		if out, err := cmd.CombinedOutput(); err != nil {
+			return nil, belay.Errorf(belay.CodeUsage, "the page can't be bundled: %v\n%s", err, bytes.TrimSpace(out)).At("--web " + dir).WithHint("name the folder web of Belay's sources")
+		}
+		return os.DirFS(filepath.Join(dir, "dist")), nil
 	}
 }

@@ -48,11 +48,12 @@ type ServeCmd struct {
 	Sessions int           `default:"256" placeholder:"N" help:"How many sessions run at once (default 256)."`
 	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant (default as --sessions)."`
 	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second (default 2000)."`
-	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"How long running sessions may go on when it ends; then they are parked (default 10s)."`
+	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"The time that running sessions get when it stops; then they are parked (default 10s)."`
 
 	MCPApprover bool `name:"mcp-approver" help:"Clients of /mcp may answer what agents ask, with a token of role approver or owner. A model that drives such a client could answer its own questions."`
 
-	NoConsole bool `name:"no-console" help:"Don't serve the page."`
+	NoConsole bool   `name:"no-console" help:"Don't serve the page."`
+	Web       string `placeholder:"DIR" help:"Serve the page of sources in this folder, bundled when it is loaded; go must be there."`
 
 	pair certificate
 }
@@ -74,6 +75,9 @@ type Served struct {
 
 // Run implements command.Command.
 func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	if err := a.MayRunAgents(); err != nil {
+		return 0, err
+	}
 	ws, err := a.CheckedWorkspace()
 	if err != nil {
 		return 0, err
@@ -214,6 +218,13 @@ func (c *ServeCmd) config(a *command.Program) (server.Config, error) {
 	if !c.NoConsole {
 		cfg.Console = web.Dist()
 	}
+	if c.Web != "" {
+		var err error
+		cfg.ConsoleAgain = bundled(a.Environment().Abs(c.Web))
+		if cfg.Console, err = cfg.ConsoleAgain(context.Background()); err != nil {
+			return cfg, err
+		}
+	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	if err != nil {
 		return cfg, belay.Errorf(belay.CodeUsage, "%q is no address with a port", c.Listen).At("--listen").WithHint("--listen 127.0.0.1:4260")
@@ -328,8 +339,9 @@ func (s *tenants) openTenant(ctx context.Context, tenant string) (server.TenantC
 	s.mu.Lock()
 	s.open = append(s.open, w)
 	s.mu.Unlock()
-	t := server.TenantConfig{Close: r.Close, Templates: func() (*template.Catalog, error) { return a.Environment().Templates(ws) }, Runtime: &app.Runtime{Store: st, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w,
-		Reads: &read.Reads{Store: st, Hub: hub, Views: views, Words: view.NewLazyFollower(st, view.Projector{Store: st, Words: true})}}}
+	t := server.TenantConfig{Close: r.Close, Templates: func() (*template.Catalog, error) { return a.Environment().Templates(ws) }, Runtime: &app.Runtime{Store: st, Engine: r.Engine, Attachable: r.Attachable, Workspaces: w, Doctor: b.Doctor,
+		Reads: read.New(st, hub, views)}}
+	b.Performs(t.Runtime)
 	if db, ok := st.(store.Admin); ok {
 		t.Retain = (&storage.Retainer{DB: db, Now: a.Now}).Round
 	}

@@ -17,12 +17,12 @@ import (
 type TokenCmd struct {
 	Create tokenCreateCmd `cmd:"" use:"create_token" help:"Make a token; it is printed once and kept nowhere."`
 	List   tokenListCmd   `cmd:"" use:"list_tokens" default:"1" help:"List the tokens and what they allow."`
-	Revoke tokenRevokeCmd `cmd:"" use:"revoke_token" help:"Make a token worthless, from the next request on."`
+	Revoke tokenRevokeCmd `cmd:"" use:"revoke_token" help:"Revoke a token, from the next request on."`
 }
 
 type tokenCreateCmd struct {
 	Role   string `default:"operator" placeholder:"ROLE" help:"What it may do: owner, operator (give work), approver (answer asks), viewer (default operator)."`
-	Tenant string `default:"default" placeholder:"NAME" help:"Whose sessions; default."`
+	Tenant string `default:"default" placeholder:"NAME" help:"The tenant that it gives access to; default."`
 	Name   string `placeholder:"TEXT" help:"What you call it."`
 	For    string `placeholder:"TIME" help:"How long it is good, such as 720h; for ever."`
 }
@@ -42,6 +42,7 @@ type tokenShown struct {
 	Created time.Time `json:"created"`
 	Until   time.Time `json:"until,omitzero"`
 	Revoked time.Time `json:"revoked,omitzero"`
+	Used    time.Time `json:"used,omitzero"`
 }
 
 // aboutTokens is a call about the tokens of the store directory, which is created if make
@@ -89,7 +90,7 @@ func (c *tokenListCmd) Run(ctx context.Context, a *command.Program) (int, error)
 	for i, t := range all.Tokens {
 		rows[i] = tokenShown(t)
 	}
-	return term.PrintRows(&a.Env, rows, "", "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tNAME", func(x tokenShown) []any {
+	return term.PrintRows(&a.Env, rows, "", "TOKEN\tROLE\tTENANT\tSTATE\tMADE\tUSED\tNAME", func(x tokenShown) []any {
 		state := "good"
 		switch {
 		case !x.Revoked.IsZero():
@@ -97,7 +98,11 @@ func (c *tokenListCmd) Run(ctx context.Context, a *command.Program) (int, error)
 		case !x.Until.IsZero() && !a.Now().Before(x.Until):
 			state = "expired"
 		}
-		return []any{x.ID, x.Role, x.Tenant, state, term.Ago(a.Now().Sub(x.Created)) + " ago", term.Line(x.Name)}
+		used := "never"
+		if !x.Used.IsZero() {
+			used = term.Ago(a.Now().Sub(x.Used)) + " ago"
+		}
+		return []any{x.ID, x.Role, x.Tenant, state, term.Ago(a.Now().Sub(x.Created)) + " ago", used, term.Line(x.Name)}
 	})
 }
 

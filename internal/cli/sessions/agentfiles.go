@@ -2,41 +2,41 @@ package sessions
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/agents"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config/agentfile"
+	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/lib/files"
 )
 
-// agentFiles are the agents that are kept as files, besides those that a folder adds.
-func agentFiles(ctx context.Context, a *command.Program, given string, w agents.Wanted) ([]agents.AgentFile, error) {
+// agentFiles are the agents that are kept as files.
+func agentFiles(ctx context.Context, a *command.Program, w agents.Wanted) ([]agents.AgentFile, error) {
 	p, err := a.PlaceHere(ctx)
 	if err != nil {
 		return nil, err
 	}
-	if given != "" {
-		given = a.Environment().Abs(given)
-		if info, err := os.Stat(given); err != nil || !info.IsDir() {
-			return nil, belay.Errorf(belay.CodeUsage, "there is no such folder").At("--agents").WithHint("--agents DIR names a folder of agents")
-		}
-	}
-	c, err := p.Agents(ctx, given)
+	c, err := a.AgentFiles(ctx, p)
 	if err != nil {
 		return nil, err
 	}
-	return agents.Of(c, w)
+	book, runs, err := a.AgentRecords(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return agents.Of(c, w, book, runs)
 }
 
 type agentsListCmd struct {
-	Agents     string `placeholder:"DIR" help:"A folder with more agents, which go before all others."`
 	Capability string `placeholder:"WORD" help:"Only those with this capability."`
 	Tool       string `placeholder:"NAME" help:"Only those that name this tool."`
 	Domain     string `placeholder:"NAME" help:"Only those about this."`
@@ -44,7 +44,7 @@ type agentsListCmd struct {
 
 // Run implements command.Command.
 func (c *agentsListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	all, err := agentFiles(ctx, a, c.Agents, agents.Wanted{Capability: c.Capability, Tool: c.Tool, Domain: c.Domain})
+	all, err := agentFiles(ctx, a, agents.Wanted{Capability: c.Capability, Tool: c.Tool, Domain: c.Domain})
 	if err != nil {
 		return 0, err
 	}
@@ -55,8 +55,15 @@ func (c *agentsListCmd) Run(ctx context.Context, a *command.Program) (int, error
 			all[i].Agent = &brief
 		}
 	}
-	return term.PrintRows(&a.Env, all, "no agent is kept as a file here; docs/agent-files.md says where they belong", "AGENT\tVERSION\tORIGIN\tFORMAT\tSTATE\tWHAT IT IS FOR", func(x agents.AgentFile) []any {
-		return []any{term.Line(x.Name), dash(x.Version), x.Origin, dash(x.Format), state(x), term.Short(term.Line(x.Description), 60)}
+	return term.PrintRows(&a.Env, all, "no agent is kept as a file here; belay agents new NAME makes one", "AGENT\tVERSION\tORIGIN\tFORMAT\tSTATE\tHEALTH\tRUNS\tSUCCESS\tWHAT IT IS FOR", func(x agents.AgentFile) []any {
+		state, success := fileState(x.Findings, x.Usable, x.InForce), "-"
+		if x.Control != "" && x.Usable {
+			state, _, _ = strings.Cut(x.Control, " ")
+		}
+		if x.Success != nil {
+			success = fmt.Sprintf("%.0f%%", *x.Success*100)
+		}
+		return []any{term.Line(x.Name), dash(x.Version), x.Origin, dash(x.Format), state, x.Health.Status, x.Runs, success, term.Short(term.Line(x.Description), 60)}
 	})
 }
 
@@ -67,21 +74,24 @@ func dash(s string) string {
 	return s
 }
 
-// state is how an agent stands, in a word.
-func state(x agents.AgentFile) string {
-	n := 0
-	for _, f := range x.Findings {
+// fileState is how an agent or a skill stands, in a word.
+func fileState(all agentfile.Findings, usable, inForce bool) string {
+	n, ambiguous := 0, false
+	for _, f := range all {
 		if f.Level == agentfile.Warning {
 			n++
 		}
+		ambiguous = ambiguous || f.Code == agentfile.CodeAmbiguous
 	}
 	switch {
-	case x.Is(agentfile.CodeAmbiguous):
+	case ambiguous:
 		return "ambiguous"
-	case !x.Usable:
+	case !usable:
 		return "broken"
-	case !x.InForce:
+	case !inForce:
 		return "hidden"
+	case n == 1:
+		return "ok, 1 warning"
 	case n > 0:
 		return fmt.Sprintf("ok, %d warnings", n)
 	}
@@ -89,17 +99,19 @@ func state(x agents.AgentFile) string {
 }
 
 type agentsShowCmd struct {
-	Name   string `arg:"" help:"NAME, NAME@RANGE or ORIGIN:NAME."`
-	Agents string `placeholder:"DIR" help:"A folder with more agents, which go before all others."`
+	Name string `arg:"" help:"NAME, NAME@RANGE or ORIGIN:NAME."`
 }
 
 // Run implements command.Command.
 func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	all, err := agentFiles(ctx, a, c.Agents, agents.Wanted{Agent: c.Name})
+	all, err := agentFiles(ctx, a, agents.Wanted{Agent: c.Name})
 	if err != nil {
 		return 0, err
 	}
 	x := all[0]
+	if x.Working, err = a.AgentWork(ctx, x.Called()); err != nil {
+		return 0, err
+	}
 	return a.Show(x, func() {
 		line := func(name, text string) {
 			if text != "" {
@@ -111,8 +123,22 @@ func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 		line("format", x.Format)
 		line("digest", string(x.Digest))
 		line("trusted", map[bool]string{true: "yes", false: "no: it never takes another's name, and what it says is untrusted"}[x.Trusted])
+		line("state", x.Control)
+		line("health", strings.TrimSuffix(x.Health.Status+": "+strings.Join(x.Health.Why, "; "), ": "))
+		if x.Success != nil {
+			line("runs", fmt.Sprintf("%d, %.0f%% completed", x.Runs, *x.Success*100))
+		}
+		if !x.Recorded.IsZero() {
+			line("recorded", x.Recorded.UTC().Format(time.RFC3339)+": belay events sess_runtime --type artifact.changed")
+		}
+		for _, e := range x.Ends {
+			line(map[bool]string{true: "completed", false: "failed"}[e.Good], strings.TrimSuffix(e.At.UTC().Format(time.RFC3339)+": belay why "+string(e.Session), ": belay why "))
+		}
 		line("what for", x.Description)
 		line("domain", x.Domain)
+		if x.Wording != nil {
+			line("template", x.Wording.Template)
+		}
 		line("priority", x.Priority)
 		line("model", x.Model)
 		line("effort", x.Effort)
@@ -120,6 +146,8 @@ func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 		switch {
 		case x.NoTools:
 			line("tools", "none but those that steer the turn")
+		case x.ReadOnly:
+			line("tools", "those that change nothing")
 		case len(x.Tools) > 0:
 			line("tools", strings.Join(x.Tools, ", "))
 		}
@@ -127,9 +155,18 @@ func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 		line("absent", strings.Join(x.Absent, ", "))
 		line("programs", strings.Join(x.Programs, ", "))
 		line("forbidden", strings.Join(x.Forbidden, ", "))
+		line("skills", strings.Join(x.Skills, ", "))
+		line("mcp servers", strings.Join(x.Servers, ", "))
 		line("capabilities", strings.Join(x.Can, ", "))
-		line("abilities", strings.Join(x.Abilities, ", "))
+		line("abilities", strings.Join(x.GoodAt, ", "))
 		line("limits", x.LimitsText())
+		for _, w := range x.Working {
+			u := used{w.Steps, w.Calls, w.Usage, 0, w.Active, w.Allowed}
+			line("works", fmt.Sprintf("%s: steps %s, calls %s, tokens %s, time %s, memory %s", w.Session, u.steps(), u.calls(), u.tokens(), u.active(), u.memory()))
+			if u.Programs.Ended > 0 {
+				line("programs", term.ProgramsUse(u.Programs))
+			}
+		}
 		for _, n := range []struct {
 			name string
 			all  []agentfile.Need
@@ -160,8 +197,8 @@ func found(f agentfile.Finding) string {
 }
 
 type agentsCheckCmd struct {
-	Path   string `arg:"" optional:"" help:"A file or a folder; all agents that count here, if it is left out."`
-	Agents string `placeholder:"DIR" help:"A folder with more agents, which go before all others."`
+	Path string `arg:"" optional:"" help:"A file or a folder; all agents that count here, if it is left out."`
+	All  bool   `help:"All agents that count here."`
 }
 
 // checked is the outcome of a check.
@@ -178,37 +215,76 @@ func (c *agentsCheckCmd) Run(ctx context.Context, a *command.Program) (int, erro
 	if err != nil {
 		return 0, err
 	}
-	code := belay.ExitOK
 	rows := make([]checked, 0, len(all))
 	for _, x := range all {
-		if !x.Usable() {
-			code = belay.ExitFailed
+		rows = append(rows, checked{x.Path, x.Name, x.Usable() && x.Broken == nil, slices.Concat([]agentfile.Finding{}, x.Findings, badTests(x), x.Broken)})
+	}
+	return printChecked(a, "agent", rows)
+}
+
+// badTests finds what is wrong with the tests of an agent's file.
+func badTests(x *agentfile.Agent) (all agentfile.Findings) {
+	if x.Tests == 0 {
+		return nil
+	}
+	content, _ := x.Content()
+	_, err := eval.ParseAt(x.Path, content, x.Name, "tests")
+	if joined, ok := err.(interface{ Unwrap() []error }); ok { //nolint:errorlint // ParseAt makes it
+		for _, err := range joined.Unwrap() {
+			all = append(all, agentfile.Finding{Level: agentfile.Warning, Code: agentfile.CodeBadTest, Where: x.Path, Message: err.Error()})
+			if e, ok := errors.AsType[*belay.Error](err); ok {
+				f := &all[len(all)-1]
+				f.Where, f.Message, f.Hint = e.Where, e.Message, e.Hint
+			}
 		}
-		rows = append(rows, checked{x.Path, x.Name, x.Usable(), append([]agentfile.Finding{}, x.Findings...)})
+	}
+	return all
+}
+
+// printChecked prints what is wrong with files; a mistake is a failure.
+func printChecked(a *command.Program, noun string, rows []checked) (int, error) {
+	code, bad := belay.ExitOK, 0
+	for _, r := range rows {
+		if slices.ContainsFunc(r.Findings, agentfile.Finding.Mistake) {
+			code = belay.ExitFailed
+			bad++
+		}
 	}
 	if a.JSON {
 		_, err := term.PrintRows(&a.Env, rows, "", "", func(checked) []any { return nil })
 		return code, err
 	}
-	bad := 0
 	for _, r := range rows {
-		if !r.Usable {
-			bad++
-		}
 		for _, f := range r.Findings {
 			fmt.Fprintf(a.Out, "%s: %s: %s\n", term.Line(f.Where), f.Level, term.Line(found(f)))
 		}
 	}
-	fmt.Fprintf(a.Err, "%d agents, %d of them can't run\n", len(rows), bad)
+	found := 0
+	for _, r := range rows {
+		found += len(r.Findings)
+	}
+	switch {
+	case found == 0:
+		fmt.Fprintf(a.Err, "%s, no findings\n", term.Plural(len(rows), noun))
+	case bad == 0:
+		fmt.Fprintf(a.Err, "%s, %s; all can be used\n", term.Plural(len(rows), noun), term.Plural(found, "finding"))
+	default:
+		fmt.Fprintf(a.Err, "%s, %s; repair %d\n", term.Plural(len(rows), noun), term.Plural(found, "finding"), bad)
+	}
 	return code, nil
 }
 
 // agents are those to check.
 func (c *agentsCheckCmd) agents(ctx context.Context, a *command.Program) (all []*agentfile.Agent, err error) {
+	if c.All && c.Path != "" {
+		return nil, belay.Errorf(belay.CodeUsage, "these are all agents, and a path").At("--all").WithHint("leave one of them out")
+	}
 	if c.Path == "" {
-		some, err := agentFiles(ctx, a, c.Agents, agents.Wanted{})
+		some, err := agentFiles(ctx, a, agents.Wanted{})
 		for _, x := range some {
-			all = append(all, x.Agent)
+			if x.Origin != agentfile.BuiltIn {
+				all = append(all, x.Agent)
+			}
 		}
 		return all, err
 	}
@@ -222,9 +298,15 @@ func (c *agentsCheckCmd) agents(ctx context.Context, a *command.Program) (all []
 		return nil, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.Path).WithHint("name a file of an agent, or a folder of some")
 	}
 	if info.IsDir() {
-		cat := agentfile.Open([]agentfile.Place{{Dir: name, Origin: agentfile.Given}})
-		cat.HoldAgainst(p.Specs())
-		return cat.All, nil
+		a.TakeAgents(name)
+		if p, err = a.PlaceHere(ctx); err != nil {
+			return nil, err
+		}
+		cat, err := p.Agents(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return slices.DeleteFunc(cat.All, func(x *agentfile.Agent) bool { return x.Origin != agentfile.Given || !strings.HasPrefix(x.Path, name) }), nil
 	}
 	if !agentfile.Names(filepath.Base(name)) {
 		return nil, belay.Errorf(belay.CodeUsage, "the file isn't one of an agent").At(c.Path).WithHint("such files end in .md, .yaml or .yml, and begin with neither . nor _")
@@ -233,7 +315,12 @@ func (c *agentsCheckCmd) agents(ctx context.Context, a *command.Program) (all []
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeBadManifest, "it can't be read: %s", files.Reason(err)).At(c.Path).WithHint("name a file that you can read")
 	}
-	cat := &agentfile.Catalog{All: []*agentfile.Agent{agentfile.Parse(name, data)}}
-	cat.HoldAgainst(p.Specs())
-	return slices.Clip(cat.All), nil
+	others, err := p.Agents(ctx)
+	if err != nil {
+		return nil, err
+	}
+	x := agentfile.Parse(name, data)
+	p.HoldAgents(ctx, &agentfile.Catalog{All: []*agentfile.Agent{x}})
+	others.Hold(x)
+	return []*agentfile.Agent{x}, nil
 }

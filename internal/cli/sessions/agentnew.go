@@ -31,6 +31,16 @@ instructions: |
   You read files of this workspace and answer questions about them.
 tools: [read, list, glob, grep]
 limits: {steps: 30, time: 10m}
+tests:
+  - id: reads-a-file
+    prompt: How many ducks are there?
+    setup: {files: {ducks.txt: "two ducks\n"}}
+    script:
+      steps:
+        - calls: [{tool: read, args: {path: ducks.txt}}]
+        - calls: [{tool: complete_task, args: {summary: Two.}}]
+    expect:
+      - outcome: completed
 `
 	newMarkdown = `---
 name: %s
@@ -87,9 +97,12 @@ func (c *agentsNewCmd) text(ctx context.Context, a *command.Program) (text, ext 
 	case c.Like == "":
 		return fmt.Sprintf(newYAML, c.Name), ".yaml", nil
 	}
-	all, err := agentFiles(ctx, a, "", agents.Wanted{Agent: c.Like})
+	all, err := agentFiles(ctx, a, agents.Wanted{Agent: c.Like})
 	if err != nil {
 		return "", "", err
+	}
+	if all[0].Path == "" {
+		return "", "", belay.Errorf(belay.CodeUsage, "%s is built in: it has no file", all[0].Name).At("--like").WithHint("belay agents show %s shows what it is told", all[0].Name)
 	}
 	raw, err := files.ReadUpTo(all[0].Path, agentfile.MaxBytes)
 	if err != nil {

@@ -3,26 +3,36 @@ package sessions
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/sessions"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/match"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // AgentsCmd is the command "belay agents".
 type AgentsCmd struct {
 	Ps     agentsPsCmd     `cmd:"" use:"list_subagents" default:"withargs" help:"List the agents that a session's agents started."`
-	Send   agentsSendCmd   `cmd:"" use:"send_subagent_input" help:"Tell an agent something more; one that has ended goes on with it."`
-	Pause  agentsPauseCmd  `cmd:"" use:"pause_subagent" help:"Keep an agent, and those that it started, from beginning anything more."`
-	Resume agentsResumeCmd `cmd:"" use:"resume_subagent" help:"Let an agent that was paused go on, with those that it started."`
+	Spawn  agentsSpawnCmd  `cmd:"" use:"spawn_subagent" help:"Start an agent, as a child of the session's main agent or of another one."`
+	Log    agentsLogCmd    `cmd:"" use:"read_sessions_id_events" help:"Show what an agent did: the facts about it."`
+	Wait   agentsWaitCmd   `cmd:"" use:"wait_subagents" help:"Wait until agents have ended, and list them."`
+	Send   agentsSendCmd   `cmd:"" use:"send_subagent_input" help:"Send an agent more input; one that has ended continues with it."`
+	Pause  agentsPauseCmd  `cmd:"" use:"pause_agent,pause_subagent" help:"Hold what an agent does, and those that it started: one that a session's agent started, or all work of one that is kept as a file."`
+	Resume agentsResumeCmd `cmd:"" use:"resume_agent,resume_subagent" help:"Let an agent go on that was paused or stopped, with those that it started."`
+	Stop   agentsStopCmd   `cmd:"" use:"stop_agent,close_subagent" help:"Let an agent take no new work; it ends what it has."`
 	Close  agentsCloseCmd  `cmd:"" use:"close_subagent" help:"End an agent, with those that it started."`
+	Health agentsHealthCmd `cmd:"" use:"check_agent" help:"Run the health command of an agent that is kept as a file."`
 	List   agentsListCmd   `cmd:"" use:"listAgents" help:"List the agents that are kept as files."`
+	Stats  agentsStatsCmd  `cmd:"" use:"getAgentStats" help:"Count the turns of agents: ends, time, tokens, cost, retries, failed checks."`
 	New    agentsNewCmd    `cmd:"" help:"Make a file for a new agent in this workspace."`
 	Show   agentsShowCmd   `cmd:"" use:"listAgents" help:"Show an agent that is kept as a file: what it may do, what it needs, what is wrong with it."`
 	Check  agentsCheckCmd  `cmd:"" use:"listAgents" help:"Check files of agents, and say where something is wrong."`
@@ -42,9 +52,94 @@ func (c *agentsPsCmd) Read(ctx context.Context, a *command.Program, st store.Sto
 	if err != nil {
 		return 0, err
 	}
-	return term.PrintRows(&a.Env, all, "it started no agents", "AGENT\tNAME\tKIND\tSTATUS\tSTEPS\tCALLS\tTOKENS\tACTIVE\tDOING", func(s sessions.SubagentShown) []any {
-		return []any{s.Subagent, term.Line(strings.Repeat("  ", s.Depth-1) + cmp.Or(s.Name, "-")), s.Agent, s.Status, s.Steps, s.Calls, term.Count(s.Usage.Total()), time.Duration(s.Active).Round(time.Second), cmp.Or(s.Doing, "-")}
+	return printAgents(&a.Env, all)
+}
+
+func printAgents(e *term.Env, all []sessions.SubagentShown) (int, error) {
+	return term.PrintRows(e, all, "it started no agents", "AGENT\tNAME\tKIND\tSTATUS\tSTEPS\tCALLS\tTOKENS\tCOST\tACTIVE\tMEMORY\tDOING", func(s sessions.SubagentShown) []any {
+		u := used{s.Steps, s.Calls, s.Usage, s.MicroUSD, s.Active, s.Allowed}
+		return []any{s.Subagent, term.Line(strings.Repeat("  ", s.Depth-1) + cmp.Or(s.Name, "-")), s.Agent, s.Status, u.steps(), u.calls(), u.tokens(), u.cost(), u.active(), u.memory(), cmp.Or(s.Doing, "-")}
 	})
+}
+
+// used is what an agent used, beside what it may.
+type used struct {
+	Steps, Calls int
+	Usage        belay.Usage
+	MicroUSD     int64
+	Active       belay.Duration
+	app.Allowed
+}
+
+// beside writes a figure beside what is allowed; that is left out where nothing limits it.
+func beside(used any, limited bool, allowed any) string {
+	if !limited {
+		return fmt.Sprint(used)
+	}
+	return fmt.Sprintf("%v/%v", used, allowed)
+}
+
+func (u used) steps() string { return beside(u.Steps, u.Limits.Steps > 0, u.Limits.Steps) }
+
+func (u used) calls() string { return beside(u.Calls, u.Limits.Calls > 0, u.Limits.Calls) }
+
+func (u used) tokens() string {
+	return beside(term.Count(u.Usage.Total()), u.Limits.Tokens > 0, term.Count(u.Limits.Tokens))
+}
+
+func (u used) cost() string {
+	return beside(cost(u.MicroUSD), u.Limits.MicroUSD > 0, cost(u.Limits.MicroUSD))
+}
+
+func (u used) active() string {
+	return beside(clock(u.Active), u.Limits.Time > 0, clock(u.Limits.Time))
+}
+
+// clock is a length of time in whole seconds, without what of it is zero behind.
+func clock(d belay.Duration) string {
+	text := time.Duration(d).Round(time.Second).String()
+	if whole, ok := strings.CutSuffix(text, "m0s"); ok {
+		text = strings.TrimSuffix(whole+"m", "h0m") + map[bool]string{true: "h"}[strings.HasSuffix(whole, "h0")]
+	}
+	return text
+}
+
+// memory is the most that a program of the agent had, beside what its file declares.
+func (u used) memory() string {
+	peak := "-"
+	if u.Programs.Peak > 0 {
+		peak = term.Megabytes(u.Programs.Peak)
+	}
+	return beside(peak, u.Memory > 0, term.Megabytes(u.Memory))
+}
+
+// cost is what was charged, as far as it is known.
+func cost(micro int64) string {
+	if micro == 0 {
+		return "-"
+	}
+	return "$" + block.Dollars(micro)
+}
+
+// agentTree draws the agents of a session, a line each.
+func agentTree(ctx context.Context, a *command.Program, st store.Store, id belay.SessionID) ([]string, error) {
+	all, err := subagents(ctx, a.Reader(st), id)
+	if err != nil {
+		return nil, err
+	}
+	var branches []story.Branch
+	for _, s := range all {
+		name := s.Agent
+		if s.Name != "" {
+			name = s.Name + " (" + s.Agent + ")"
+		}
+		parts := []string{name, s.Status, block.Plural(s.Calls, "call"), block.Millis(time.Duration(s.Active).Milliseconds())}
+		if s.MicroUSD > 0 {
+			parts = append(parts, cost(s.MicroUSD))
+		}
+		branches = append(branches, story.Branch{Thread: s.Thread, Parent: s.Parent, Text: term.Line(strings.Join(parts, ", "))})
+	}
+	return story.Tree(branches, ""), nil
 }
 
 func subagents(ctx context.Context, r *app.Runtime, id belay.SessionID) ([]sessions.SubagentShown, error) {
@@ -88,9 +183,110 @@ func (c *agentFlags) order(ctx context.Context, a *command.Program, done string,
 	})
 }
 
+type agentsSpawnCmd struct {
+	Task    []string `arg:"" help:"Its task: it knows nothing of the conversation."`
+	Agent   string   `placeholder:"KIND" help:"general (default), explore, plan, or one that is kept as a file."`
+	Name    string   `help:"A name for it."`
+	Tools   []string `placeholder:"NAME" help:"Only these of its parent's tools."`
+	Tokens  int64    `placeholder:"N" help:"The most tokens that it may use."`
+	Steps   int      `placeholder:"N" help:"The most steps that it may take."`
+	USD     float64  `name:"usd" placeholder:"AMOUNT" help:"The most that it may cost, in US dollars."`
+	ID      string   `placeholder:"ID" help:"Its id; a repeated request with it starts no second agent."`
+	Parent  string   `placeholder:"AGENT" help:"The agent whose child it is, by its name or id (default the main agent)."`
+	Session string   `placeholder:"ID" help:"The session, or the beginning of its id (default the last one of this workspace)."`
+}
+
+// Order implements command.Orderer.
+func (c *agentsSpawnCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	id, err := a.SessionID(ctx, r.Store, c.Session)
+	if err != nil {
+		return 0, err
+	}
+	in := sessions.SpawnSubagent{Session: id, Subagent: belay.SubagentID(c.ID)}
+	in.Task, in.Agent, in.Name, in.Tools = strings.Join(c.Task, " "), c.Agent, c.Name, c.Tools
+	in.Limit(c.Tokens, c.Steps, c.USD)
+	if c.Parent != "" {
+		all, err := subagents(ctx, r, id)
+		if err == nil {
+			in.Parent, err = findAgent(all, c.Parent)
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	res, err := sessions.Spawn(ctx, r.Call("spawn_subagent"), &in)
+	if err != nil {
+		return 0, err
+	}
+	return a.Tell(ctx, r, res, "started "+string(res.Subagent))
+}
+
+type agentsLogCmd struct {
+	Agent   string `arg:"" help:"Its id or name, or the beginning of its id."`
+	Session string `placeholder:"ID" help:"Its session, or the beginning of the id (default the last one of this workspace)."`
+	Follow  bool   `short:"f" help:"Go on with what comes."`
+	Type    string `placeholder:"NAME" help:"Only facts of this type, or of a family."`
+}
+
+// Read implements command.Reader.
+func (c *agentsLogCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
+	id, err := a.SessionID(ctx, st, c.Session)
+	if err != nil {
+		return 0, err
+	}
+	return (&EventsCmd{Session: string(id), Agent: c.Agent, Follow: c.Follow, Type: c.Type}).Read(ctx, a, st)
+}
+
+type agentsWaitCmd struct {
+	Agents  []string      `arg:"" optional:"" help:"Their ids or names; without any, all that are open."`
+	All     bool          `help:"Until all have ended, not one."`
+	Timeout time.Duration `placeholder:"TIME" help:"Wait so long at most; then exit with 3 (default: as long as it takes)."`
+	Session string        `placeholder:"ID" help:"Their session, or the beginning of the id (default the last one of this workspace)."`
+}
+
+// Order implements command.Orderer.
+func (c *agentsWaitCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	id, err := a.SessionID(ctx, r.Store, c.Session)
+	if err != nil {
+		return 0, err
+	}
+	all, err := subagents(ctx, r, id)
+	if err != nil {
+		return 0, err
+	}
+	var ids []belay.SubagentID
+	for _, name := range c.Agents {
+		agent, err := findAgent(all, name)
+		if err != nil {
+			return 0, err
+		}
+		ids = append(ids, agent)
+	}
+	until := a.Now().Add(c.Timeout)
+	for {
+		in := sessions.WaitSubagents{Session: id, Subagents: ids, All: c.All || len(ids) == 0}
+		if left := until.Sub(a.Now()); c.Timeout > 0 {
+			in.Timeout = int(min(60, max(1, left.Round(time.Second)/time.Second)))
+		}
+		shown, err := sessions.Wait(ctx, r.Call("wait_subagents"), &in)
+		if err != nil {
+			return 0, err
+		}
+		late := c.Timeout > 0 && !a.Now().Before(until)
+		if shown.Late && !late {
+			continue
+		}
+		code, err := printAgents(&a.Env, shown.Agents)
+		if shown.Late && err == nil {
+			code = belay.ExitBlocked
+		}
+		return code, err
+	}
+}
+
 type agentsSendCmd struct {
 	agentFlags
-	Text      string `arg:"" help:"What to tell it."`
+	Text      string `arg:"" help:"The input."`
 	Interrupt bool   `help:"It ends what it does now."`
 }
 
@@ -101,40 +297,16 @@ func (c *agentsSendCmd) Run(ctx context.Context, a *command.Program) (int, error
 	})
 }
 
-type agentsPauseCmd struct {
-	agentFlags
-	Now     bool   `help:"Cancel what is in flight, rather than let it finish."`
-	Message string `short:"m" placeholder:"TEXT" help:"Why."`
-}
-
-// Run implements command.Command.
-func (c *agentsPauseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	return c.order(ctx, a, "paused", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
-		return sessions.PauseAgent(ctx, r.Call("pause_subagent"), &sessions.PauseSubagent{Session: id, Subagent: agent, Now: c.Now, Reason: c.Message})
-	})
-}
-
-type agentsResumeCmd struct {
-	agentFlags
-	Message string `short:"m" placeholder:"TEXT" help:"Why."`
-}
-
-// Run implements command.Command.
-func (c *agentsResumeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	return c.order(ctx, a, "resumed", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
-		return sessions.ResumeAgent(ctx, r.Call("resume_subagent"), &sessions.ResumeSubagent{Session: id, Subagent: agent, Reason: c.Message})
-	})
-}
-
 type agentsCloseCmd struct {
 	agentFlags
+	Grace   bool   `help:"Give it one more step, in which it can only complete."`
 	Message string `short:"m" placeholder:"TEXT" help:"Why."`
 }
 
 // Run implements command.Command.
 func (c *agentsCloseCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return c.order(ctx, a, "closed", func(r *app.Runtime, id belay.SessionID, agent belay.SubagentID) (*app.Result, error) {
-		return sessions.CloseAgent(ctx, r.Call("close_subagent"), &sessions.CloseSubagent{Session: id, Subagent: agent, Reason: c.Message})
+		return sessions.CloseAgent(ctx, r.Call("close_subagent"), &sessions.CloseSubagent{Session: id, Subagent: agent, Reason: c.Message, Grace: c.Grace})
 	})
 }
 
@@ -145,9 +317,9 @@ func findAgent(all []sessions.SubagentShown, name string) (found belay.SubagentI
 		if s.Name == name || string(s.Subagent) == name {
 			return s.Subagent, nil
 		}
-		if strings.HasPrefix(string(s.Subagent), name) {
+		if view.Named(string(s.Subagent), name) {
 			if found != "" {
-				return "", belay.Errorf(belay.CodeUsage, "%s is the beginning of several ids", name).WithHint("belay agents ps lists them")
+				return "", belay.Errorf(belay.CodeUsage, "%s names several agents", name).WithHint("belay agents ps lists them")
 			}
 			found = s.Subagent
 		}

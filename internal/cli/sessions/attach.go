@@ -17,7 +17,7 @@ import (
 // AttachCmd is the command "belay attach".
 type AttachCmd struct {
 	ID       string `arg:"" help:"The process."`
-	ReadOnly bool   `name:"read-only" help:"Only look on."`
+	ReadOnly bool   `name:"read-only" help:"Only watch."`
 	Offset   int64  `default:"-65536" placeholder:"BYTE" help:"Begin here; a negative number counts from the end. The last 64 KiB."`
 	EOF      bool   `name:"eof" help:"When standard input ends, end the program's input too."`
 	Server   string `placeholder:"URL" help:"A server elsewhere, with --session, and its token in $$BELAY_TOKEN; the store's own."`

@@ -8,6 +8,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/sessions"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
@@ -20,6 +22,7 @@ type EventsCmd struct {
 	Follow  bool   `short:"f" help:"Go on with what comes."`
 	After   string `placeholder:"POSITION" help:"Only what comes after a position, as printed in front of each line."`
 	Type    string `placeholder:"NAME" help:"Only facts of this type, or of a family: tool, model, permission.evaluated …"`
+	Agent   string `placeholder:"AGENT" help:"Only those about an agent that the session started, by its id or name."`
 }
 
 // Read implements command.Reader.
@@ -39,6 +42,12 @@ func (c *EventsCmd) Read(ctx context.Context, a *command.Program, st store.Store
 			return 0, err
 		}
 	}
+	about := func(event.Envelope) bool { return true }
+	if c.Agent != "" {
+		if about, err = c.aboutAgent(ctx, a, st, session); err != nil {
+			return 0, err
+		}
+	}
 	for {
 		changed := st.Changed(ctx)
 		facts := st.Scan(ctx, after)
@@ -49,7 +58,7 @@ func (c *EventsCmd) Read(ctx context.Context, a *command.Program, st store.Store
 			if err != nil {
 				return 0, err
 			}
-			if after = r.Position; ofType(r.Event, c.Type) {
+			if after = r.Position; ofType(r.Event, c.Type) && about(r.Event) {
 				printFact(&a.Env, r)
 			}
 		}
@@ -67,6 +76,26 @@ func (c *EventsCmd) Read(ctx context.Context, a *command.Program, st store.Store
 			return 0, ctx.Err()
 		}
 	}
+}
+
+// aboutAgent reports of facts whether they are about an agent: of its thread, of its task,
+// and those of others that name it.
+func (c *EventsCmd) aboutAgent(ctx context.Context, a *command.Program, st store.Store, id belay.SessionID) (func(event.Envelope) bool, error) {
+	if id == "" {
+		return nil, belay.Errorf(belay.CodeUsage, "an agent is one of a session").At("--agent").WithHint("belay events SESSION --agent %s", c.Agent)
+	}
+	all, err := subagents(ctx, app.Local(st, a.Principal(), a.Now), id)
+	if err != nil {
+		return nil, err
+	}
+	agent, err := findAgent(all, c.Agent)
+	if err != nil {
+		return nil, err
+	}
+	shown := all[slices.IndexFunc(all, func(s sessions.SubagentShown) bool { return s.Subagent == agent })]
+	return func(ev event.Envelope) bool {
+		return ev.Stream == shown.Thread.Stream() || ev.Stream == shown.Task.Stream() || ev.IDs.Subagent == agent
+	}, nil
 }
 
 func position(s string) (store.Position, error) {

@@ -24,7 +24,7 @@ type ExportCmd struct {
 	Format string `enum:"bundle,transcript,events,snapshot" default:"bundle" help:"bundle: everything, for belay import. transcript: its messages. events, snapshot: the standard's."`
 	Output string `short:"o" placeholder:"FILE" help:"Where to write; - is standard output. A bundle goes to ID.belay by default, the rest to standard output."`
 	Chunk  int    `name:"chunk-tokens" placeholder:"N" help:"Cut a transcript between messages into files of at most so many tokens, by cl100k_base, in a folder that -o names."`
-	Force  bool   `help:"Replace a file that is there."`
+	Force  bool   `help:"Replace an existing file."`
 }
 
 // exported is what was written, as JSON.

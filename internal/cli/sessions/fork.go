@@ -15,7 +15,7 @@ import (
 type ForkCmd struct {
 	ID    string `arg:"" optional:"" help:"The session; the last one of this workspace."`
 	Turn  string `placeholder:"N|TURN" help:"The last turn to take along: its number or its id; 0 takes none. The one that ended last."`
-	Title string `placeholder:"TEXT" help:"What lists call the new session."`
+	Title string `placeholder:"TEXT" help:"The title of the new session."`
 }
 
 // forked is what a fork made, as JSON.

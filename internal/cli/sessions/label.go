@@ -14,7 +14,7 @@ import (
 // RenameCmd is the command "belay sessions rename".
 type RenameCmd struct {
 	ID    string   `arg:"" help:"The session, or the beginning of its id."`
-	Title []string `arg:"" help:"What lists call it."`
+	Title []string `arg:"" help:"Its title in lists."`
 }
 
 // Run implements command.Command.

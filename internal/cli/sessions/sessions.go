@@ -127,7 +127,14 @@ func (c *ShowCmd) Read(ctx context.Context, a *command.Program, st store.Store) 
 	if err != nil {
 		return 0, err
 	}
+	tree, err := agentTree(ctx, a, st, s.ID)
+	if err != nil {
+		return 0, err
+	}
 	term.PrintSession(&a.Env, s, cmp.Or(state.Settings.Shell, &belay.Shell{Path: "/bin/sh"}), owner, waits, a.ServerURL())
+	for i, line := range tree {
+		a.Row(map[bool]string{true: "agents"}[i == 0], "%s", line)
+	}
 	return belay.ExitOK, showTurns(&a.Env, turns)
 }
 

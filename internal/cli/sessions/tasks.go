@@ -22,11 +22,13 @@ type TasksCmd struct {
 	List     tasksListCmd     `cmd:"" use:"list_tasks" default:"withargs" help:"List the tasks of a session."`
 	Show     tasksShowCmd     `cmd:"" use:"get_task" help:"Show a task, what it waits for and its attempts."`
 	Create   tasksCreateCmd   `cmd:"" use:"create_task" help:"Plan a task; it is started later."`
-	Update   tasksUpdateCmd   `cmd:"" use:"update_task" help:"Change what a task is that hasn't ended."`
+	Update   tasksUpdateCmd   `cmd:"" use:"update_task" help:"Change a task that hasn't ended."`
 	Start    tasksStartCmd    `cmd:"" use:"start_task" help:"Start a task as soon as no other task blocks it."`
-	Progress tasksProgressCmd `cmd:"" use:"append_task_progress" help:"Say how far a task is."`
-	Complete tasksCompleteCmd `cmd:"" use:"complete_task" help:"End a task well of which no attempt runs."`
-	Fail     tasksFailCmd     `cmd:"" use:"fail_task" help:"End a task without success of which no attempt runs."`
+	Progress tasksProgressCmd `cmd:"" use:"append_task_progress" help:"Record how far a task is."`
+	Complete tasksCompleteCmd `cmd:"" use:"complete_task" help:"Complete a task of which no attempt runs."`
+	Pause    tasksPauseCmd    `cmd:"" use:"pause_task" help:"Keep a task, its parts and their agents from beginning anything more."`
+	Resume   tasksResumeCmd   `cmd:"" use:"resume_task" help:"End a pause; the task continues in the same turn."`
+	Fail     tasksFailCmd     `cmd:"" use:"fail_task" help:"Fail a task of which no attempt runs."`
 	Cancel   tasksCancelCmd   `cmd:"" use:"cancel_task" help:"Cancel a task."`
 	Link     tasksLinkCmd     `cmd:"" use:"link_tasks" help:"Add an edge from a task to another one."`
 	Unlink   tasksUnlinkCmd   `cmd:"" use:"unlink_tasks" help:"Remove an edge of a task."`
@@ -124,9 +126,9 @@ func findTask(all []view.Task, name string) (found belay.TaskID, err error) {
 		if string(t.ID) == name || t.Title == name {
 			return t.ID, nil
 		}
-		if strings.HasPrefix(string(t.ID), name) {
+		if view.Named(string(t.ID), name) {
 			if found != "" {
-				return "", belay.Errorf(belay.CodeUsage, "%s is the beginning of several ids", name).WithHint("belay tasks lists them")
+				return "", belay.Errorf(belay.CodeUsage, "%s names several tasks", name).WithHint("belay tasks lists them")
 			}
 			found = t.ID
 		}
@@ -171,14 +173,56 @@ func (c *tasksShowCmd) Read(ctx context.Context, a *command.Program, st store.St
 		if t.Owner != "" {
 			line("owner", "%s", t.Owner)
 		}
+		if t.Assignee != "" {
+			line("assignee", "%s%s", t.Assignee, when(", ", string(t.Subagent)))
+		}
+		if k := t.Constraints; len(k.Tools) > 0 || k.Limits != (belay.Limits{}) {
+			line("within", "%s", constraintsText(k))
+		}
+		if t.Retry.Max > 0 {
+			line("retry", "%d", t.Retry.Max)
+		}
 		for _, e := range t.Edges {
 			line("edge", "%s %s%s", strings.ReplaceAll(string(e.Relation), "_", " "), e.Target, when(", else ", e.OnFailed))
 		}
+		for i, n := range []tasks.TaskCount{t.Counts.Plan, t.Counts.Children, t.Counts.Checks} {
+			if n.Total > 0 {
+				line([]string{"plan", "children", "checks"}[i], "%d of %d", n.Done, n.Total)
+			}
+		}
+		for _, k := range t.Checks {
+			line("check", "%s: %s%s", k.ID, cmp.Or(k.Status, "not looked at yet"), when(", ", k.Reason))
+		}
 		for i, x := range t.Attempts {
-			line("attempt", "%d, turn %s: %s", i+1, x.Turn, cmp.Or(string(x.Outcome), "running"))
+			said := cmp.Or(string(x.Outcome), "running")
+			if x.Agent != "" {
+				said += " (" + x.Agent + ")"
+			}
+			line("attempt", "%d, turn %s: %s", i+1, x.Turn, said)
+		}
+		if r := t.Report; r != nil {
+			line("report", "%s, %s: %s", r.Class, r.Code, r.Reason)
+			line("next", "%s", r.Next)
 		}
 	})
 	return belay.ExitOK, err
+}
+
+// constraintsText is constraints as people read them.
+func constraintsText(k belay.Constraints) string {
+	var parts []string
+	add := func(is bool, format string, args ...any) {
+		if is {
+			parts = append(parts, fmt.Sprintf(format, args...))
+		}
+	}
+	l := k.Limits
+	add(len(k.Tools) > 0, "tools %s", strings.Join(k.Tools, " "))
+	add(l.Steps > 0, "%d steps", l.Steps)
+	add(l.Time > 0, "%s", l.Time)
+	add(l.Tokens > 0, "%d tokens", l.Tokens)
+	add(l.MicroUSD > 0, "%.2f USD", float64(l.MicroUSD)/1e6)
+	return strings.Join(parts, ", ")
 }
 
 // when is a text behind something, if there is one.
@@ -190,17 +234,46 @@ func when(before, text string) string {
 }
 
 type taskWords struct {
-	Title    string `placeholder:"TEXT" help:"What lists call it."`
+	Title    string `placeholder:"TEXT" help:"Its title in lists."`
 	Priority string `placeholder:"WORD" help:"Among tasks that can start: low, normal, high."`
-	Owner    string `placeholder:"NAME" help:"Who answers for it."`
+	Owner    string `placeholder:"NAME" help:"The person responsible for it."`
+
+	Tools     []string `placeholder:"TERM" help:"Only these of the session's tools: names, group:NAME, patterns."`
+	MaxSteps  int      `placeholder:"N" help:"Steps of an attempt."`
+	MaxTime   string   `placeholder:"TIME" help:"Active time of an attempt."`
+	MaxTokens int64    `placeholder:"N" help:"Tokens that an attempt may read and write."`
+	MaxUSD    float64  `name:"max-usd" placeholder:"N" help:"What the requests of an attempt may cost."`
+
+	Retry   int      `default:"-1" placeholder:"N" help:"Try it again by itself, at most so often; 0: never."`
+	RetryOn []string `placeholder:"OUTCOME" help:"After these outcomes: failed, no_completion, timed_out, lost (the default), denied, blocked, budget."`
+	Backoff string   `placeholder:"TIME" help:"Wait so long before the first of those, and twice as long before each that follows."`
+}
+
+// constraints are those that flags name; nil: they name none.
+func (c *taskWords) constraints() *tasks.ConstraintsInput {
+	in := tasks.ConstraintsInput{Tools: c.Tools, MaxSteps: c.MaxSteps, MaxTime: c.MaxTime, MaxTokens: c.MaxTokens, MaxUSD: c.MaxUSD}
+	if len(in.Tools) == 0 && in.MaxSteps == 0 && in.MaxTime == "" && in.MaxTokens == 0 && in.MaxUSD == 0 {
+		return nil
+	}
+	return &in
+}
+
+// retry is what flags say of it; nil: they say nothing.
+func (c *taskWords) retry() *tasks.RetryInput {
+	if c.Retry < 0 && len(c.RetryOn) == 0 && c.Backoff == "" {
+		return nil
+	}
+	return &tasks.RetryInput{Max: max(c.Retry, 0), On: c.RetryOn, Backoff: c.Backoff}
 }
 
 type tasksCreateCmd struct {
 	taskWords
+	command.CheckFlags
 	Session   string   `placeholder:"ID" help:"The session, or the beginning of its id (default the last one of this workspace, or a new one)."`
 	New       bool     `help:"In a new session."`
-	After     []string `placeholder:"TASK" help:"It starts after this task has ended well; repeated, after all of them."`
-	OnFailed  string   `placeholder:"WORD" help:"If one of those doesn't end well: block, skip, run."`
+	After     []string `placeholder:"TASK" help:"It starts when this task has completed; repeated, when all of them have."`
+	OnFailed  string   `placeholder:"WORD" help:"If one of those doesn't complete: block, skip, run."`
+	Assignee  string   `placeholder:"AGENT" help:"The agent that does it, as a child of the session's main one."`
 	Part      string   `placeholder:"TASK" help:"The task that it is a part of."`
 	Objective []string `arg:"" help:"What to do."`
 }
@@ -208,7 +281,12 @@ type tasksCreateCmd struct {
 // Run implements command.Command.
 func (c *tasksCreateCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return a.OrderingHere(ctx, func(r *app.Runtime, ws string) (int, error) {
-		in := tasks.CreateTask{Title: c.Title, Objective: strings.Join(c.Objective, " "), Priority: c.Priority, Owner: c.Owner, Workspace: ws}
+		in := tasks.CreateTask{Title: c.Title, Objective: strings.Join(c.Objective, " "), Priority: c.Priority, Owner: c.Owner, Assignee: c.Assignee, Workspace: ws,
+			Constraints: c.constraints(), Retry: c.retry()}
+		var err error
+		if in.Acceptance, err = c.Input(a); err != nil {
+			return 0, err
+		}
 		if err := c.place(ctx, a, r, &in); err != nil {
 			return 0, err
 		}
@@ -251,8 +329,10 @@ func (c *tasksCreateCmd) place(ctx context.Context, a *command.Program, r *app.R
 type tasksUpdateCmd struct {
 	inSession
 	taskWords
-	Objective string `placeholder:"TEXT" help:"What the next attempt is to do."`
-	Task      string `arg:"" help:"Its id or title, or the beginning of its id."`
+	command.CheckFlags
+	Assignee  *string `placeholder:"AGENT" help:"The agent that does it; an empty one: the session's main agent."`
+	Objective string  `placeholder:"TEXT" help:"The work of the next attempt."`
+	Task      string  `arg:"" help:"Its id or title, or the beginning of its id."`
 }
 
 // Order implements command.Orderer.
@@ -261,7 +341,12 @@ func (c *tasksUpdateCmd) Order(ctx context.Context, a *command.Program, r *app.R
 	if err != nil {
 		return 0, err
 	}
-	res, err := tasks.Update(ctx, r.Call("update_task"), &tasks.UpdateTask{Session: id, Task: found[0], Title: c.Title, Objective: c.Objective, Priority: c.Priority, Owner: c.Owner})
+	checks, err := c.Input(a)
+	if err != nil {
+		return 0, err
+	}
+	res, err := tasks.Update(ctx, r.Call("update_task"), &tasks.UpdateTask{Session: id, Task: found[0], Title: c.Title, Objective: c.Objective, Priority: c.Priority, Owner: c.Owner, Assignee: c.Assignee, Acceptance: checks,
+		Constraints: c.constraints(), Retry: c.retry()})
 	if err != nil {
 		return 0, err
 	}
@@ -313,8 +398,8 @@ func (c *tasksCancelCmd) Order(ctx context.Context, a *command.Program, r *app.R
 type tasksProgressCmd struct {
 	inSession
 	Phase   string   `placeholder:"WORD" help:"planning, working, verifying, delivering, waiting."`
-	Done    int      `placeholder:"N" help:"So much is done, of --total."`
-	Total   int      `placeholder:"N" help:"How much there is to do."`
+	Done    int      `placeholder:"N" help:"The amount that is done, of --total."`
+	Total   int      `placeholder:"N" help:"The whole amount of work."`
 	Task    string   `arg:"" help:"Its id or title, or the beginning of its id."`
 	Summary []string `arg:"" optional:"" help:"What is done, or comes next."`
 }
@@ -335,8 +420,10 @@ func (c *tasksProgressCmd) Order(ctx context.Context, a *command.Program, r *app
 
 type tasksCompleteCmd struct {
 	inSession
-	Message string `short:"m" placeholder:"TEXT" help:"What was done."`
-	Task    string `arg:"" help:"Its id or title, or the beginning of its id."`
+	Message string   `short:"m" placeholder:"TEXT" help:"What was done."`
+	Waive   []string `placeholder:"CHECK" help:"Waive this check; may be repeated."`
+	Why     string   `placeholder:"TEXT" help:"Why not."`
+	Task    string   `arg:"" help:"Its id or title, or the beginning of its id."`
 }
 
 // Order implements command.Orderer.
@@ -345,9 +432,12 @@ func (c *tasksCompleteCmd) Order(ctx context.Context, a *command.Program, r *app
 	if err != nil {
 		return 0, err
 	}
-	res, err := tasks.Complete(ctx, r.Call("complete_task"), &tasks.CompleteTask{Session: id, Task: found[0], Summary: c.Message})
+	res, err := tasks.Complete(ctx, r.Call("complete_task"), &tasks.CompleteTask{Session: id, Task: found[0], Summary: c.Message, Waive: c.Waive, Reason: c.Why})
 	if err != nil {
 		return 0, err
+	}
+	if res.Turn != "" {
+		return a.Tell(ctx, r, res, "its checks run first")
 	}
 	return a.Tell(ctx, r, res, "completed")
 }
@@ -373,7 +463,7 @@ func (c *tasksFailCmd) Order(ctx context.Context, a *command.Program, r *app.Run
 
 type tasksLinkCmd struct {
 	inSession
-	OnFailed string `placeholder:"WORD" help:"Of a blocker that doesn't end well: block, skip, run."`
+	OnFailed string `placeholder:"WORD" help:"If the blocker doesn't complete: block, skip, run."`
 	Message  string `short:"m" placeholder:"TEXT" help:"Why."`
 	Task     string `arg:"" help:"Its id or title, or the beginning of its id."`
 	Relation string `arg:"" help:"What it has to do with the other: blocked_by, blocks, parent, child, source_task, evidence, …"`

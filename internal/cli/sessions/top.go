@@ -20,8 +20,8 @@ import (
 
 // TopCmd is the command "belay top".
 type TopCmd struct {
-	Once  bool          `help:"Print one table and end; so it is without a terminal."`
-	Every time.Duration `default:"1s" placeholder:"TIME" help:"How often it looks (default 1s)."`
+	Once  bool          `help:"Print one table and end, as without a terminal."`
+	Every time.Duration `default:"1s" placeholder:"TIME" help:"The time between refreshes (default 1s)."`
 }
 
 // topRow is a session that is driven or has programs, as JSON.

@@ -14,7 +14,7 @@ import (
 
 // WhyCmd is the command "belay why".
 type WhyCmd struct {
-	ID       string `arg:"" optional:"" help:"A turn, step, call, action, task, run, session or event, or the beginning of its id; without it, what happened last here."`
+	ID       string `arg:"" optional:"" help:"A turn, step, call, action, task, run, session or event, or the beginning or end of its id; without it, what happened last here."`
 	Timeline bool   `short:"t" help:"Show what happened in order instead."`
 }
 

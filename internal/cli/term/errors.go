@@ -99,6 +99,8 @@ func nextCommand(c belay.Code) string {
 		return "belay sessions list"
 	case belay.CodeUsage:
 		return "belay --help"
+	case belay.CodeBadCommand:
+		return "the command's --help says what it takes"
 	}
 	return "belay doctor"
 }

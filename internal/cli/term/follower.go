@@ -24,12 +24,13 @@ type Log interface {
 	Scan(ctx context.Context, after store.Position) iter.Seq2[store.Record, error]
 }
 
-// Questions are the open questions of a followed thread, and the way to answer them.
+// Questions are the open questions of a followed session, and the way to answer them.
 type Questions interface {
-	// Question returns one as it stands now; nil if it doesn't wait.
-	Question(ctx context.Context, id belay.ActionID) (*block.Preview, error)
-	// Answer gives an answer; raise is by what a budget is raised, as it was typed.
-	Answer(ctx context.Context, c belay.RespondAction, raise string) error
+	// Question returns one of a thread as it stands now; nil if it doesn't wait.
+	Question(ctx context.Context, thread belay.ThreadID, id belay.ActionID) (*block.Preview, error)
+	// Answer gives a thread an answer, and those agents whose questions are alike if that
+	// is wanted; raise is by what a budget is raised, as it was typed.
+	Answer(ctx context.Context, thread belay.ThreadID, c belay.RespondAction, raise string, alike bool) error
 }
 
 // Followed is what a follower shows: a turn of a session.
@@ -61,6 +62,7 @@ type Follower struct {
 	End   TurnEnd
 	Told  *belay.Error // why a command was refused
 	into  belay.TurnID // the turn that this one became part of
+	task  belay.TaskID // of the turn
 
 	lines   chan string   // what the person typed; nil until something was asked
 	wants   chan struct{} // a line is wanted
@@ -189,7 +191,8 @@ func (u *Follower) until(ctx context.Context, changed <-chan struct{}, tick <-ch
 			return false
 		case <-u.kicked:
 		case <-tick:
-			u.live.paint(u.now.line(u.fold.Live(), u.env.Now()))
+			live, now := u.fold.Live(), u.env.Now()
+			u.live.paint(u.now.line(live, now), live, now)
 		case l, ok := <-u.lines:
 			u.typed(ctx, l, ok)
 		case <-ended:
@@ -224,6 +227,16 @@ func (u *Follower) fact(ctx context.Context, ev event.Envelope) {
 	if _, ok := ev.Data.(event.TurnSubmitted); ok && u.w.Turn == "" {
 		u.w.Turn = ev.IDs.Turn // it was accepted by a process that is gone
 	}
+	switch p := ev.Data.(type) {
+	case event.TurnSubmitted:
+		if ev.IDs.Turn == u.w.Turn {
+			u.task = ev.IDs.Task
+		}
+	case event.TaskRetrying: // another attempt follows by itself: its turn counts
+		if u.task != "" && ev.IDs.Task == u.task && p.Turn != "" {
+			u.w.Turn, u.into, u.End = p.Turn, "", TurnEnd{}
+		}
+	}
 	if ev.IDs.Turn == u.w.Turn || u.into != "" && ev.IDs.Turn == u.into {
 		u.End.Fold(ev)
 	}
@@ -232,7 +245,7 @@ func (u *Follower) fact(ctx context.Context, ev event.Envelope) {
 	u.blocks()
 	switch p := ev.Data.(type) {
 	case event.ActionRequired:
-		u.Asked(ctx, ev.IDs.Action, p)
+		u.Asked(ctx, ev.IDs.Thread, ev.IDs.Action)
 	case event.ActionResolved:
 		u.resolved(ev.IDs.Action)
 	case event.QueueChanged:

@@ -1,7 +1,10 @@
 package term
 
 import (
+	"fmt"
 	"io"
+	"strings"
+	"time"
 
 	"github.com/belay-run/belay/internal/block"
 )
@@ -13,7 +16,7 @@ type printer struct {
 	quiet  bool // JSON goes to standard output instead
 	moving bool // a terminal: its last line is drawn over
 	look   block.Options
-	drawn  bool   // the progress line is on the screen
+	drawn  int    // progress lines that are on the screen
 	asking string // the question behind which the cursor stands
 }
 
@@ -47,17 +50,19 @@ func (p *printer) show(b block.Block) { p.println(block.Render(b, p.look)...) }
 // fresh brings the cursor to the beginning of an empty line.
 func (p *printer) fresh() {
 	switch {
-	case p.drawn || p.asking != "" && p.moving:
+	case p.drawn > 1:
+		p.write(fmt.Sprintf("\r\x1b[%dA\x1b[J", p.drawn-1))
+	case p.drawn > 0 || p.asking != "" && p.moving:
 		p.write("\r\x1b[K")
 	case p.asking != "":
 		p.write("\n")
 	}
-	p.drawn = false
+	p.drawn = 0
 }
 
-// clear takes the progress line away.
+// clear takes the progress lines away.
 func (p *printer) clear() {
-	if p.drawn {
+	if p.drawn > 0 {
 		p.fresh()
 	}
 }
@@ -72,15 +77,36 @@ func (p *printer) ask(q string) {
 // answered is called when the person has pressed enter.
 func (p *printer) answered() { p.asking = "" }
 
-// paint draws the progress line, cut to the width.
-func (p *printer) paint(s string) {
+// maxAgents is how many agents have a progress line each.
+const maxAgents = 8
+
+// paint draws the progress line, cut to the width, below one for each agent that is open.
+func (p *printer) paint(s string, live []block.Block, now time.Time) {
 	if !p.moving || p.asking != "" || s == "" {
 		return
 	}
-	width := p.look.Width
-	if width <= 1 {
-		width = 80
+	look := p.look
+	if look.Now = now; look.Width <= 1 {
+		look.Width = 80
 	}
-	p.write("\r\x1b[K" + Short(s, width-1))
-	p.drawn = true
+	look.Width-- // the cursor stands behind the last line
+	var lines []string
+	open := 0
+	for _, b := range live {
+		if b.Kind != block.KindAgent {
+			continue
+		}
+		if open++; open <= maxAgents {
+			lines = append(lines, block.Render(b, look)...)
+		}
+	}
+	if open > maxAgents {
+		lines = append(lines, fmt.Sprintf("and %s more", Plural(open-maxAgents, "agent")))
+	}
+	p.fresh()
+	if len(lines) == 0 {
+		p.write("\r\x1b[K")
+	}
+	p.write(strings.Join(append(lines, Short(s, look.Width)), "\n"))
+	p.drawn = len(lines) + 1
 }

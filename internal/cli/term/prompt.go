@@ -4,11 +4,11 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/view/story"
 )
@@ -18,7 +18,7 @@ var ErrNobody = errors.New("no one is left to answer")
 
 // prompt is a question that waits for the person at this terminal.
 type prompt struct {
-	fact    event.ActionRequired
+	thread  belay.ThreadID  // that asks
 	seen    *block.Preview  // as it is shown: the answer is for that
 	args    json.RawMessage // what the person made of the call's arguments; nil: they are as they were
 	denying bool            // no was said; the reason is asked for
@@ -26,12 +26,12 @@ type prompt struct {
 }
 
 // Asked notes a question, and prints how to answer it when it isn't asked here.
-func (u *Follower) Asked(ctx context.Context, id belay.ActionID, p event.ActionRequired) {
+func (u *Follower) Asked(ctx context.Context, thread belay.ThreadID, id belay.ActionID) {
 	here := u.w.Approvals == belay.ApprovalsAsk && u.env.Interactive()
 	if !here && (u.env.JSON || u.w.Approvals != belay.ApprovalsWait) {
 		return
 	}
-	seen, err := u.w.Questions.Question(ctx, id)
+	seen, err := u.w.Questions.Question(ctx, thread, id)
 	if err != nil { // a question that can't be shown must not be answered
 		u.live.println("a question can't be shown, and stays open: " + Line(err.Error()))
 		return
@@ -42,11 +42,11 @@ func (u *Follower) Asked(ctx context.Context, id belay.ActionID, p event.ActionR
 	u.fold.Show(*seen)
 	u.asked[id] = true
 	if here {
-		u.next = append(u.next, prompt{fact: p, seen: seen})
+		u.next = append(u.next, prompt{thread: thread, seen: seen})
 		return
 	}
 	u.live.println(seen.Lines(u.live.look)...)
-	u.live.println("  waits for an answer until " + p.Until.Local().Format("2 Jan 15:04"))
+	u.live.println("  waits for an answer until " + seen.Until.Local().Format("2 Jan 15:04"))
 	for _, l := range AnswerCommands(seen.ID, seen.Kind, seen.Version) {
 		u.live.println("  " + l + u.env.StoreFlag)
 	}
@@ -90,6 +90,9 @@ func (u *Follower) prompt() {
 	case "continue":
 		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("go on? [y]es, [n]o: ")
+	case "acceptance":
+		u.live.println(u.ask.seen.Lines(u.live.look)...)
+		u.live.ask("is it so? [y]es, [n]o: ")
 	case "budget":
 		u.live.println(u.ask.seen.Lines(u.live.look)...)
 		u.live.ask("raise it? [y]es, [n]o, or by another amount, such as +5usd: ")
@@ -106,12 +109,29 @@ func (u *Follower) offer() {
 		return
 	}
 	u.live.println(u.ask.seen.Lines(u.live.look)...)
+	more := ""
+	if n := u.alike(); n > 0 {
+		more = fmt.Sprintf("[a]ll %d alike, ", n+1)
+	}
 	switch {
 	case u.ask.seen.Wider:
-		u.live.ask("run it again? [y] once, [s] exactly this call for this session, [n]o: ")
+		u.live.ask("run it again? [y] once, " + more + "[s] exactly this call for this session, [n]o: ")
 	default:
-		u.live.ask("allow? [y] once, [s] for this session, [e]dit, [n]o: ")
+		u.live.ask("allow? [y] once, " + more + "[s] for this session, [e]dit, [n]o: ")
 	}
+}
+
+// alike counts the questions of other agents that wait here and ask for the same call.
+func (u *Follower) alike() (n int) {
+	if u.ask.seen.Kind != "permission" || u.ask.args != nil {
+		return 0
+	}
+	for _, o := range u.next {
+		if o.seen.Like == u.ask.seen.Like && o.thread != u.ask.thread {
+			n++
+		}
+	}
+	return n
 }
 
 // edits opens the call in the user's editor. Meanwhile the terminal belongs to
@@ -145,7 +165,7 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	u.live.answered()
 	l = strings.TrimSpace(strings.ToValidUTF8(l, string(utf8.RuneError)))
 	c := belay.RespondAction{Action: u.ask.seen.ID, Args: u.ask.args, Seen: u.ask.seen.Version}
-	raise := ""
+	raise, alike := "", false
 	switch word := strings.ToLower(l); {
 	case u.ask.denying:
 		c.Decision, c.Message = "deny", l
@@ -160,6 +180,8 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 		c.Decision = "allow"
 	case (word == "s" || word == "session") && u.ask.seen.Kind == "permission" && u.ask.args == nil:
 		c.Decision, c.Scope = "allow", "session"
+	case (word == "a" || word == "all") && u.alike() > 0:
+		c.Decision, alike = "allow", true
 	case (word == "e" || word == "edit") && u.ask.seen.Kind == "permission" && !u.ask.seen.Wider:
 		u.edits(ctx)
 	case word == "n" || word == "no":
@@ -178,12 +200,12 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 	if c.Decision != "allow" {
 		c.Args, c.Seen = nil, ""
 	}
-	err := u.w.Questions.Answer(ctx, c, raise)
+	err := u.w.Questions.Answer(ctx, asked.thread, c, raise, alike)
 	if err != nil {
 		u.live.println("not taken: " + Line(err.Error()))
 	}
 	switch belay.CodeOf(err) {
 	case belay.CodeConflict, belay.CodeBadArguments, belay.CodeBadCommand, belay.CodeUsage: // it still waits, as it is now
-		u.Asked(ctx, asked.seen.ID, asked.fact)
+		u.Asked(ctx, asked.thread, asked.seen.ID)
 	}
 }

@@ -57,6 +57,8 @@ func (r *Result) Print(e *Env) {
 			e.ShowQuestion(q)
 		}
 		fmt.Fprintf(e.Err, "then: %s\n", r.Resume)
+	case r.Exit == belay.ExitBlocked:
+		fmt.Fprintf(e.Err, "it waits: %s\nthen: %s\n", Line(r.Reason), r.Resume)
 	default:
 		fmt.Fprintf(e.Err, "stopped on request; continue with: %s\n", r.Resume)
 	}

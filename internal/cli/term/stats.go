@@ -1,6 +1,7 @@
 package term
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"slices"
@@ -20,14 +21,12 @@ type countedStats struct {
 	RetriesHelped  *float64          `json:"retriesHelped,omitempty"`
 	ReasonCoverage *float64          `json:"reasonCoverage,omitempty"`
 	AsksPer100     *float64          `json:"asksPer100,omitempty"`
-	Recursion      string            `json:"recursionIncidents"`
+	Subagents      *story.Subagents  `json:"subagents,omitempty"`
+	Recursion      int               `json:"recursionIncidents"`
 	Efficiency     *float64          `json:"contextEfficiency,omitempty"` // at least
 	Context        *belay.ContextUse `json:"context,omitempty"`           // if enough was given to know
 	CostState      string            `json:"costState"`                   // known, estimated, at_least, unknown
 }
-
-// noChildren is what the facts of this build tell of agents that start others.
-const noChildren = "not_applicable"
 
 func withShares(s story.Stats, u belay.ContextUse) countedStats {
 	known := func(v float64, ok bool) *float64 {
@@ -38,7 +37,10 @@ func withShares(s story.Stats, u belay.ContextUse) countedStats {
 	}
 	out := countedStats{Stats: s, SilentStops: known(s.SilentStops()), RetriesHelped: known(s.RetriesHelped()),
 		ReasonCoverage: known(s.ReasonCoverage()), AsksPer100: known(s.AskRate()),
-		Recursion: noChildren, Efficiency: known(u.Efficiency()), CostState: s.Cost.State()}
+		Recursion: s.Agents.Incidents, Efficiency: known(u.Efficiency()), CostState: s.Cost.State()}
+	if a := s.Agents; a.Open()+a.Ended()+len(a.Refused) > 0 {
+		out.Subagents = a
+	}
 	if out.Efficiency != nil {
 		out.Context = &u
 	}
@@ -63,7 +65,8 @@ func PrintStats(e *Env, s story.Stats, u belay.ContextUse) (int, error) {
 		row("retries that helped", "%s", of(s.RetriesHelped, "of retried calls", "none: no call was retried"))
 		row("decisions", "%s%s", of(s.ReasonCoverage, "with rule and reason", "none: nothing was decided"), split(s.Gate.Decisions))
 		row("questions", "%d allowed, %d denied, %d expired", s.Gate.Allowed, s.Gate.Denied, s.Gate.Expired)
-		row("recursion incidents", "not applicable: no agent starts another")
+		row("agents started", "%s%s, %d open%s, refused%s", Count(int64(s.Agents.Ended())), split(s.Agents.Outcomes), s.Agents.Open(), split(s.Agents.States), cmp.Or(split(s.Agents.Refused), " none"))
+		row("recursion incidents", "%d", s.Agents.Incidents)
 		row("context efficiency", "%s", useText(u))
 		t.Flush() //nolint:errcheck // nobody is left to tell
 		behind(e, s.Tools, "TOOL\tCALLS\tOK\tRETRIED\tHELPED\tMEAN\tMAX\tFAILURES", func(x story.ToolStats) []any {

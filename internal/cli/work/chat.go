@@ -29,19 +29,11 @@ type ChatCmd struct {
 
 // Run implements command.Command.
 func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	in, isFile := a.In.(*os.File)
-	out, isFileToo := a.Out.(*os.File)
-	if !isFile || !isFileToo || !a.IsTerminal(in) || !a.IsTerminal(out) {
-		return 0, belay.Errorf(belay.CodeUsage, "a conversation needs a terminal").WithHint("belay -p TEXT")
-	}
-	if a.Getenv("TERM") == "dumb" {
-		return 0, belay.Errorf(belay.CodeUsage, "the terminal can't move its cursor").At("TERM=dumb").WithHint("belay -p TEXT")
-	}
 	if c.Continue && c.Resume != nil {
 		return 0, belay.Errorf(belay.CodeUsage, "--resume names one session, --continue another").At("--continue").WithHint("leave one of them out")
 	}
 	o := chat.Options{Workspace: a.Workspace, First: strings.Join(c.Text, " "), Desk: desk{a}, Now: a.Now, Explain: a.Explained, Look: a.Look(a.Out)}
-	o.Look.Me = a.Principal()
+	o.Look.Me, o.By = a.Principal(), held(a)
 	var err error
 	if c.Server == "" {
 		err = c.here(ctx, a, &o)
@@ -74,21 +66,69 @@ func (c *ChatCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 			return 0, err
 		}
 	}
-	if o.Terminal, err = screen.Open(in, out); err != nil {
+	if o.Terminal, err = terminal(a, o.By); err != nil {
 		return 0, err
 	}
 	defer o.Terminal.Close()
-	id, err := chat.Run(ctx, o)
+	left, err := chat.Run(ctx, o)
 	o.Terminal.Close()
-	if id != "" {
-		fmt.Fprintf(a.Err, "resume: belay -r %s%s\n", chat.Tail(id), a.StoreFlag)
+	if left.Session != "" {
+		fmt.Fprintf(a.Err, "resume: belay -r %s%s\n", chat.Tail(left.Session), a.StoreFlag)
 	}
-	return belay.ExitOK, err
+	switch {
+	case err != nil || o.By != chat.Piped:
+		return belay.ExitOK, err
+	case left.Session == "":
+		return 0, belay.Errorf(belay.CodeUsage, "there is nothing to say: standard input has no line").WithHint("belay -p TEXT, or belay chat <FILE")
+	case left.Waits:
+		return belay.ExitBlocked, nil
+	case left.Outcome == "":
+		return belay.ExitOK, nil
+	}
+	return left.Outcome.ExitCode(), nil
+}
+
+// held is how a conversation can be held here.
+func held(a *command.Program) chat.ByLine {
+	switch {
+	case a.In == nil || !a.IsTerminal(a.In) || !a.IsTerminal(a.Out):
+		return chat.Piped
+	case a.Plain || a.ScreenReader || a.Getenv("TERM") == "dumb":
+		return chat.Typed
+	}
+	return chat.Drawn
+}
+
+// terminal is where a conversation is shown and typed.
+func terminal(a *command.Program, by chat.ByLine) (chat.Terminal, error) {
+	in, _ := a.In.(*os.File)
+	out, _ := a.Out.(*os.File)
+	if by == chat.Drawn {
+		return screen.Open(in, out)
+	}
+	if by == chat.Typed {
+		return screen.OpenLines(in, a.Out, true, func() (int, int) { return screen.Size(out) })
+	}
+	lines := a.In
+	if lines == nil {
+		lines = strings.NewReader("")
+	}
+	return screen.OpenLines(lines, a.Out, false, func() (width, height int) { return 0, 0 })
 }
 
 // here opens the runtime of this process, with the settings of a new session.
 func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options) error {
-	b, err := beginTalk(ctx, a, c.Given(), pickModel(a))
+	pick := pickModel(a)
+	g := c.Given()
+	if err := addressed(a, g, c.Continue || c.Resume != nil); err != nil {
+		return err
+	}
+	if o.By == chat.Piped {
+		if pick = nil; g.Get("approvals") == "" {
+			g["approvals"] = []string{string(belay.ApprovalsDeny)} // nobody is there to be asked
+		}
+	}
+	b, err := beginTalk(ctx, a, g, pick)
 	if err != nil {
 		return err
 	}
@@ -96,7 +136,7 @@ func (c *ChatCmd) here(ctx context.Context, a *command.Program, o *chat.Options)
 		o.Notes = append(o.Notes, block.Line(b.note))
 	}
 	o.Workspace, o.Begin, o.Settings = b.workspace, b.settings.Settings, b.given
-	if o.Changes, err = settingsOf(c.Given()); err != nil {
+	if o.Changes, err = settingsOf(g); err != nil {
 		return err
 	}
 	if o.Changes["approvals"] == nil && b.settings.Approvals != belay.ApprovalsDeny { // it may have been begun where nobody was asked

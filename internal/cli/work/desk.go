@@ -14,6 +14,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/workspace/git"
 )
 
@@ -23,13 +24,13 @@ type desk struct{ *command.Program }
 var _ chat.Desk = desk{}
 
 // Page implements chat.Desk.
-func (d desk) Page(ctx context.Context, text []byte) error {
+func (d desk) Page(ctx context.Context, text io.Reader) error {
 	argv := strings.Fields(d.Getenv("PAGER"))
 	if len(argv) == 0 {
 		argv = []string{"less", "-R"}
 	}
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
-	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.Environ, bytes.NewReader(text), d.Out, d.Err
+	cmd.Env, cmd.Stdin, cmd.Stdout, cmd.Stderr = d.Environ, text, d.Out, d.Err
 	if err := cmd.Run(); err != nil {
 		return belay.Errorf(belay.CodeUsage, "the pager %s failed", argv[0]).WithHint("set PAGER to one that works").Wrap(err)
 	}
@@ -90,6 +91,15 @@ func (d desk) Files(ctx context.Context, dir string) (names []string, err error)
 		return nil
 	})
 	return names, err
+}
+
+// Save implements chat.Desk.
+func (d desk) Save(name string, write func(io.Writer) error) error {
+	path := d.Environment().Abs(name)
+	if _, err := os.Lstat(path); !errors.Is(err, fs.ErrNotExist) {
+		return belay.Errorf(belay.CodeExists, "the file is there already").At(name).WithHint("another name")
+	}
+	return files.WriteWhole(files.System{}, path, write)
 }
 
 // Branch implements chat.Desk.

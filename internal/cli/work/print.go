@@ -46,6 +46,9 @@ func (c *PrintCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err != nil {
 		return 0, err
 	}
+	if err := addressed(a, g, c.Resume != "" || c.Continue); err != nil {
+		return 0, err
+	}
 	text, err := c.message(&a.Env)
 	if err != nil {
 		return 0, err
@@ -90,7 +93,7 @@ func (c *PrintCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 func (c *PrintCmd) checked() (config.Given, error) {
 	g := c.Given()
 	widens := func(flag, instead string) error {
-		return belay.Errorf(belay.CodeUsage, "it would let calls run that nobody allowed").At(flag).WithHint("%s", instead)
+		return belay.Errorf(belay.CodeUsage, "it would run calls without permission").At(flag).WithHint("%s", instead)
 	}
 	if c.Resume != "" && c.Continue {
 		return nil, belay.Errorf(belay.CodeUsage, "--resume names one session, --continue another").At("--continue").WithHint("leave one of them out")
@@ -111,7 +114,7 @@ func (c *PrintCmd) checked() (config.Given, error) {
 		return nil, belay.Errorf(belay.CodeUsage, "%q is no mode", c.PermissionMode).At("--permission-mode").WithHint("default, plan, acceptEdits or dontAsk")
 	}
 	if how := g.Get("approvals"); how != "" && how != string(belay.ApprovalsDeny) {
-		return nil, belay.Errorf(belay.CodeUsage, "-p asks nobody").At("--approvals").WithHint("belay run --approvals %s TEXT", how)
+		return nil, belay.Errorf(belay.CodeUsage, "-p asks no questions").At("--approvals").WithHint("belay run --approvals %s TEXT", how)
 	}
 	g["approvals"] = []string{string(belay.ApprovalsDeny)}
 	if c.MaxTurns < 0 {

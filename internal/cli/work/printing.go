@@ -98,7 +98,7 @@ func (p *printing) end(ctx context.Context) (string, error) {
 // load is a content's text; or another one, when it can't be read.
 func (p *printing) load(ref belay.Ref, otherwise string) string {
 	var b strings.Builder
-	if err := p.runtime.Read(context.Background(), "getContent", chat.Query{ID: string(ref.Digest)}, &b); err != nil {
+	if err := chat.Content(context.Background(), p.runtime, p.session, ref.Digest, &b); err != nil {
 		return otherwise
 	}
 	return b.String()

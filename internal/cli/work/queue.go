@@ -21,7 +21,7 @@ import (
 type QueueCmd struct {
 	List    queueListCmd    `cmd:"" use:"queue_snapshot" default:"withargs" help:"List the turns of a session that wait."`
 	Promote queuePromoteCmd `cmd:"" use:"promote_queued_turn" help:"Move a waiting turn to the front, or to another place."`
-	Remove  queueRemoveCmd  `cmd:"" use:"remove_queued_turn" help:"Take out a turn that waits: it ends as cancelled and never begins."`
+	Remove  queueRemoveCmd  `cmd:"" use:"remove_queued_turn" help:"Remove a waiting turn: it ends as cancelled and never begins."`
 	Reorder queueReorderCmd `cmd:"" use:"reorder_queued_turns" help:"Put the turns that wait into another order."`
 	Set     queueSetCmd     `cmd:"" use:"configure_queue" help:"Say how a session takes turns while one runs; without flags, show it."`
 }

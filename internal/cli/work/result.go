@@ -1,6 +1,7 @@
 package work
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -98,23 +99,31 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 // waits completes the result of a turn that a process leaves behind, and that waits
 // for a person.
 func (w *turnRun) waits(ctx context.Context, r *term.Result) error {
-	open, err := openActions(ctx, w.Store, w.thread)
+	open, err := w.Runtime.Questions(ctx, w.session)
 	if err != nil {
 		return err
 	}
 	if len(open) == 0 && w.watch.Told != nil {
 		return w.watch.Told
 	}
+	if t, err := w.state(ctx); err == nil && t != nil && t.Pause != nil && len(open) == 0 {
+		r.Exit, r.Reason = belay.ExitBlocked, "its task is paused; belay tasks resume lets it go on"
+		return nil
+	}
+	if t, err := w.state(ctx); err == nil && t != nil && t.Paused() != nil && len(open) == 0 { // its agent
+		r.Exit, r.Reason = belay.ExitBlocked, cmp.Or(t.Turn.Why, "its agent is paused; belay agents resume lets it go on")
+		return nil
+	}
 	if len(open) == 0 {
 		return belay.Errorf(belay.CodeInternal, "the turn rests and hasn't ended").At(string(w.session)).WithHint("%s", w.resumeCommand())
 	}
 	r.Exit = belay.ExitBlocked
 	for _, o := range open {
-		r.Waits = append(r.Waits, o.IDs.Action)
+		r.Waits = append(append(r.Waits, o.ID), o.Alike...)
 		if w.a.JSON {
 			continue
 		}
-		q, err := w.Question(ctx, o.IDs.Action)
+		q, err := w.Question(ctx, o.Thread, o.ID)
 		if err != nil {
 			return err
 		}

@@ -155,12 +155,22 @@ func (w *turnRun) goOn(ctx context.Context, s *app.SessionState, c config.Settin
 	case t != nil && t.Prev != nil && t.Prev.Outcome == belay.Completed && !waiting(ctx, w.Store, w.session) && newest(s, t.Prev.Turn):
 		// It ended well and its process died before it could say so.
 		return w.ended(ctx, t.Prev.Turn)
-	case pending && (t != nil || w.worksWait(ctx)): // accepted and not handled: the watch learns the turn
+	case pending && (t != nil || w.worksWait(ctx) || starts(s)): // accepted and not handled: the watch learns the turn
 		return nil
 	case t == nil || t.Prev == nil:
 		return belay.Errorf(belay.CodeBadState, "it has no turn to go on with").At(string(w.session)).WithHint("belay run --session %s TEXT", w.session)
 	}
 	return w.retry(ctx, s, c)
+}
+
+// starts reports whether a planned task of the session is to start.
+func starts(s *app.SessionState) bool {
+	for _, p := range s.Plan {
+		if p.Status == "queued" {
+			return true
+		}
+	}
+	return false
 }
 
 // worksWait reports whether work was given to the session that wasn't handled.
@@ -243,5 +253,5 @@ func (w *turnRun) nextRules(ctx context.Context, c config.Settings, before belay
 			c.Schema = r.Output
 		}
 	}
-	return w.rules(ctx, c)
+	return w.rules(ctx, c, nil)
 }

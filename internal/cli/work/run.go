@@ -5,10 +5,14 @@ package work
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/app/agents"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
@@ -17,12 +21,15 @@ import (
 // RunCmd is the command "belay run".
 type RunCmd struct {
 	command.SettingFlags
+	command.CheckFlags
 	Sources
 	Session   string   `placeholder:"ID" help:"Give it to a session that exists."`
 	Continue  bool     `short:"c" help:"Give it to the last session of this workspace."`
 	NewThread bool     `help:"With a session: work on it in a thread of its own, also while another one runs."`
 	Worktree  bool     `help:"Work in a git worktree of its own, on a new branch."`
-	Title     string   `placeholder:"TEXT" help:"What lists call the session; the first line of the task."`
+	Input     string   `placeholder:"JSON" help:"Data that the agent is started with."`
+	Condition []string `placeholder:"NAME" help:"Of the agent's file, do the tasks of this condition too; may be repeated."`
+	Title     string   `placeholder:"TEXT" help:"The session's title; the first line of the task."`
 	Text      []string `arg:"" optional:"" help:"What to do; - or nothing reads it from standard input."`
 }
 
@@ -33,6 +40,9 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	}
 	if c.Worktree && (c.Session != "" || c.Continue) {
 		return 0, belay.Errorf(belay.CodeUsage, "a session that exists keeps its workspace").At("--worktree").WithHint("leave --worktree out, or begin a new session")
+	}
+	if len(c.Condition) > 0 && (c.Session != "" || c.Continue || len(c.Text) > 0 || c.Template != "") {
+		return 0, belay.Errorf(belay.CodeUsage, "a condition adds to the tasks of an agent's file, which a new session does").At("--condition").WithHint("leave the text, --template and --session out")
 	}
 	if c.Session != "" || c.Continue {
 		return c.again(ctx, a)
@@ -55,7 +65,13 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	if err := a.Keepable(ctx, ws, settings); err != nil {
 		return 0, err
 	}
-	task, err := given(a, c, p, settings)
+	if does, err := c.ofFile(ctx, p, settings.Agent); does || err != nil {
+		if err != nil {
+			return 0, err
+		}
+		return (&AgentsRunCmd{SettingFlags: c.SettingFlags, Input: c.Input, Condition: c.Condition, Text: strings.Join(c.Text, " "), Names: []string{settings.Agent}}).Run(ctx, a)
+	}
+	task, err := given(ctx, a, c, p, settings)
 	if err != nil {
 		return 0, err
 	}
@@ -71,10 +87,55 @@ func (c *RunCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	return w.see(ctx)
 }
 
-// given is the task, if the model can take it.
-func given(a *command.Program, c *RunCmd, p *app.Place, settings config.Settings) (Task, error) {
-	t, err := task(a, c.Text, c.Sources, p.Path())
+// ofFile reports whether the work is that of the agent's file: a team's, or, without a
+// text, its tasks one after the other.
+func (c *RunCmd) ofFile(ctx context.Context, p *app.Place, name string) (bool, error) {
+	if len(c.Condition) > 0 && name == "" {
+		return false, belay.Errorf(belay.CodeUsage, "a condition adds tasks of an agent's file").At("--condition").WithHint("--agent NAME names the agent")
+	}
+	if name == "" || c.Worktree {
+		return false, nil
+	}
+	cat, err := p.Agents(ctx)
 	if err != nil {
+		return false, err
+	}
+	a, err := cat.Find(name)
+	if err != nil { // who makes the rules of the turn meets it
+		return false, nil
+	}
+	return len(a.Members) > 0 || len(a.Tasks)+len(c.Condition) > 0 && len(c.Text) == 0 && c.Template == "" && len(c.Attach) == 0, nil
+}
+
+// given is the task, if the model can take it.
+func given(ctx context.Context, a *command.Program, c *RunCmd, p *app.Place, settings config.Settings) (Task, error) {
+	words := c.Text
+	if len(words) == 0 && c.Input != "" && settings.Agent != "" && c.Template == "" {
+		words = []string{agents.OwnPart}
+	}
+	t, err := task(ctx, a, words, c.Sources, p.Path())
+	if piped := len(c.Text) == 0 || slices.Equal(c.Text, []string{"-"}); err == nil && t.Template == nil && !piped { // a text from a pipe names nothing
+		err = a.Mentioned(ctx, p.Path(), &t.Given)
+	}
+	if err != nil {
+		return t, err
+	}
+	if c.Input != "" || settings.Agent != "" {
+		cat, err := p.Agents(ctx)
+		if starts := c.Session == "" && !c.Continue; err == nil {
+			if starts && t.Template == nil {
+				t.Text = cat.Worded(settings.Agent, t.Text)
+			}
+			t.Text, err = cat.Told(settings.Agent, t.Text, json.RawMessage(c.Input), starts)
+		}
+		if e, ok := errors.AsType[*belay.Error](err); ok && e.Where == "" {
+			err = e.At("--input")
+		}
+		if err != nil {
+			return t, err
+		}
+	}
+	if t.Acceptance, err = c.Checks(a); err != nil {
 		return t, err
 	}
 	return t, t.CheckTaken(a.Models().Routes(p.Workspace, settings.Settings))
@@ -116,7 +177,7 @@ func (c *RunCmd) again(ctx context.Context, a *command.Program) (int, error) {
 	if err := a.Keepable(ctx, w.workspace, settings); err != nil {
 		return 0, err
 	}
-	task, err := given(a, c, p, settings)
+	task, err := given(ctx, a, c, p, settings)
 	if err != nil {
 		return 0, err
 	}
@@ -159,7 +220,7 @@ type Sources struct {
 }
 
 // task reads what to do: a filled template, or what was given.
-func task(a *command.Program, words []string, src Sources, ws string) (Task, error) {
+func task(ctx context.Context, a *command.Program, words []string, src Sources, ws string) (Task, error) {
 	var t Task
 	var err error
 	switch {
@@ -168,7 +229,7 @@ func task(a *command.Program, words []string, src Sources, ws string) (Task, err
 	case src.Template == "" && len(src.Var) > 0:
 		return t, belay.Errorf(belay.CodeUsage, "there is no template to fill").At("--var").WithHint("--template NAME; belay templates lists them")
 	case src.Template != "":
-		t.Text, t.Template, err = fill(a, src.Filled, ws)
+		t.Given, t.Template, err = fill(ctx, a, src.Filled, ws)
 	default:
 		t, err = Read(&a.Env, a.Dir, words, ws)
 	}

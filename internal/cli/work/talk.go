@@ -62,6 +62,23 @@ func beginTalk(ctx context.Context, a *command.Program, g config.Given, pick pic
 	return t, nil
 }
 
+// addressed takes the address of the provider out of what was given. No command takes
+// one, because a server's callers mustn't say where it connects to: sessions of this
+// process have it from the environment.
+func addressed(a *command.Program, g config.Given, continued bool) error {
+	at := g.Get("base-url")
+	if at == "" {
+		return nil
+	}
+	if continued {
+		return belay.Errorf(belay.CodeUsage, "a session keeps the address that it began with").At("--base-url").WithHint("belay run --session ID --base-url %s TEXT changes it", at)
+	}
+	delete(g, "base-url")
+	a.Environ = append(slices.Clone(a.Environ), "BELAY_BASE_URL="+at)
+	a.Host = a.Build.NewHost(a) // the one before had the environment as it was
+	return nil
+}
+
 // settingsOf are settings as commands take them.
 func settingsOf(g config.Given) (map[string]any, error) {
 	out := map[string]any{}

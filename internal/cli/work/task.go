@@ -21,6 +21,8 @@ import (
 type Task struct {
 	app.Given
 	Template *belay.TemplateRef // what the text was made from
+
+	Acceptance []belay.Check
 }
 
 // Attach sends files along; their names are relative to a folder.
@@ -168,7 +170,7 @@ func absolute(dir, path string) string {
 // files of text do. People, decorators (@app.get, @Override) and packages
 // (@types/node) are words.
 func meansFile(dir, word string) bool {
-	if strings.ContainsAny(word, "@(){}<>\"'`=,") || strings.Contains(word, "://") {
+	if strings.ContainsAny(word, "@(){}<>\"'`=,") || strings.Contains(word, "://") || strings.Count(word, ":") > 1 { // SERVER:URI is a server's
 		return false
 	}
 	if strings.HasPrefix(word, "./") || strings.HasPrefix(word, "../") || strings.HasPrefix(word, "/") || fileEnding().MatchString(word) {

@@ -22,16 +22,17 @@ type TemplatesCmd struct {
 }
 
 // templatesHere are those of this workspace.
-func templatesHere(a *command.Program) (*template.Catalog, error) {
+func templatesHere(ctx context.Context, a *command.Program) (*template.Catalog, error) {
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		return nil, err
 	}
-	return templates(a, ws)
+	return templates(ctx, a, ws)
 }
 
-// templates are those of the program, the person and the workspace.
-func templates(a *command.Program, ws string) (*template.Catalog, error) {
+// templates are those of the program, the person and the workspace, and the prompts of MCP
+// servers.
+func templates(ctx context.Context, a *command.Program, ws string) (*template.Catalog, error) {
 	c, err := a.Environment().Templates(ws)
 	if err != nil {
 		return nil, err
@@ -39,6 +40,11 @@ func templates(a *command.Program, ws string) (*template.Catalog, error) {
 	for _, bad := range c.Bad {
 		fmt.Fprintf(a.Err, "left out: %s\n", term.Line(bad.Error()))
 	}
+	prompts, err := a.Prompts(ctx, ws)
+	if err != nil {
+		fmt.Fprintf(a.Err, "left out: the prompts of MCP servers: %s\n", term.Line(err.Error()))
+	}
+	c.All = append(c.All, prompts...)
 	return c, nil
 }
 
@@ -64,8 +70,8 @@ func asListed(t *template.Template) listed {
 	return listed{t.Name, t.Version, t.Domain, t.Kind, t.Description, t.Origin, t.Path, t.Digest, t.Variables}
 }
 
-func (c *templateListCmd) Run(_ context.Context, a *command.Program) (int, error) {
-	cat, err := templatesHere(a)
+func (c *templateListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	cat, err := templatesHere(ctx, a)
 	if err != nil {
 		return 0, err
 	}
@@ -84,8 +90,8 @@ type templateShowCmd struct {
 	Name string `arg:"" help:"Its name, DOMAIN/KIND, or ORIGIN:NAME; with @VERSION only that one."`
 }
 
-func (c *templateShowCmd) Run(_ context.Context, a *command.Program) (int, error) {
-	cat, err := templatesHere(a)
+func (c *templateShowCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	cat, err := templatesHere(ctx, a)
 	if err != nil {
 		return 0, err
 	}
@@ -127,38 +133,41 @@ type Filled struct {
 }
 
 // fill makes the text of a template. The template is recorded with the task.
-func fill(a *command.Program, c Filled, ws string) (string, *belay.TemplateRef, error) {
-	cat, err := templates(a, ws)
+func fill(ctx context.Context, a *command.Program, c Filled, ws string) (g app.Given, ref *belay.TemplateRef, err error) {
+	cat, err := templates(ctx, a, ws)
 	if err != nil {
-		return "", nil, err
+		return g, nil, err
 	}
 	t, err := cat.Find(c.Template)
 	if err != nil {
-		return "", nil, err
+		return g, nil, err
 	}
 	values := map[string]string{}
 	for _, s := range c.Var {
 		name, value, ok := strings.Cut(s, "=")
 		if !ok {
-			return "", nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
+			return g, nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
 		}
 		if file, ok := strings.CutPrefix(value, "@"); ok {
 			b, err := files.ReadUpTo(a.Environment().Abs(file), app.MaxText)
 			if err != nil {
-				return "", nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, files.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
+				return g, nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, files.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
 			}
 			value = strings.TrimSuffix(string(b), "\n")
 		}
 		if _, twice := values[name]; twice {
-			return "", nil, belay.Errorf(belay.CodeUsage, "%s has two values", name).At("--var").WithHint("leave one of them out")
+			return g, nil, belay.Errorf(belay.CodeUsage, "%s has two values", name).At("--var").WithHint("leave one of them out")
 		}
 		values[name] = value
 	}
-	rendered, err := t.Render(values, inWorkspace(ws))
-	if err != nil {
-		return "", nil, err
+	g.Text, err = t.Render(values, inWorkspace(ws))
+	if err == nil && t.Remote {
+		g, err = a.Prompt(ctx, ws, t, values)
 	}
-	return rendered, &belay.TemplateRef{Name: t.Name, Version: t.Version, Origin: t.Origin, Digest: t.Digest}, nil
+	if err != nil {
+		return g, nil, err
+	}
+	return g, &belay.TemplateRef{Name: t.Name, Version: t.Version, Origin: t.Origin, Digest: t.Digest}, nil
 }
 
 // inWorkspace reports whether a path names a file of the workspace.
@@ -179,17 +188,17 @@ type templateRenderCmd struct {
 	Var  []string `placeholder:"NAME=VALUE" sep:"none" help:"A value; NAME=@FILE reads it from a file. May be repeated."`
 }
 
-func (c *templateRenderCmd) Run(_ context.Context, a *command.Program) (int, error) {
+func (c *templateRenderCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	ws, err := a.WorkspaceDir()
 	if err != nil {
 		return 0, err
 	}
-	rendered, ref, err := fill(a, Filled{c.Name, c.Var}, ws)
+	rendered, ref, err := fill(ctx, a, Filled{c.Name, c.Var}, ws)
 	if err != nil {
 		return 0, err
 	}
 	return a.Say(struct {
 		Template *belay.TemplateRef `json:"template"`
 		Text     string             `json:"text"`
-	}{ref, rendered}, "%s", term.Text(rendered))
+	}{ref, rendered.Text}, "%s", term.Text(rendered.Text))
 }

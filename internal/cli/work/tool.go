@@ -229,7 +229,7 @@ func (w *turnRun) beginCall(ctx context.Context, ws, title string, c config.Sett
 	if err := w.Engine.Settle(ctx, w.session); err != nil { // the thread is open, and knows the use, before its turn
 		return err
 	}
-	rules, err := w.rules(ctx, c)
+	rules, err := w.rules(ctx, c, nil)
 	if err != nil {
 		return err
 	}

@@ -10,7 +10,6 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/block"
@@ -57,6 +56,9 @@ func (w *turnRun) close() {
 // newWork wires a process that will drive one session; make reports whether its store
 // may be made.
 func newWork(ctx context.Context, a *command.Program, make bool) (*turnRun, error) {
+	if err := a.MayRunAgents(); err != nil {
+		return nil, err
+	}
 	st, err := a.Open(ctx, make)
 	if err != nil {
 		return nil, err
@@ -103,6 +105,9 @@ func (w *turnRun) begin(ctx context.Context, ws, title string, c config.Settings
 		return err
 	}
 	before = append(before, w.a.Order(w.session, w.session.Stream(), belay.UseWorkspace{Use: &use}))
+	if err := app.Verifiable(draft.Rules, t.Acceptance); err != nil {
+		return err
+	}
 	rules, err := w.a.KeepRules(ctx, c, draft)
 	if err != nil {
 		return err
@@ -119,6 +124,9 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 	}
 	d, err := w.a.Draft(ctx, p, w.a.Principal(), c)
 	if err != nil {
+		return false, err
+	}
+	if err := app.Verifiable(d.Rules, t.Acceptance); err != nil {
 		return false, err
 	}
 	ref, err := w.a.KeepRules(ctx, c, d)
@@ -151,8 +159,9 @@ func (w *turnRun) found(ctx context.Context, create belay.CreateSession, c confi
 	return true, nil
 }
 
-// rules are what a turn in the workspace is decided by, kept as content.
-func (w *turnRun) rules(ctx context.Context, c config.Settings) (belay.Ref, error) {
+// rules are what a turn in the workspace is decided by that must pass some checks, kept
+// as content.
+func (w *turnRun) rules(ctx context.Context, c config.Settings, checks []belay.Check) (belay.Ref, error) {
 	if err := w.a.Learn(ctx, w.workspace); err != nil {
 		return belay.Ref{}, err
 	}
@@ -161,6 +170,9 @@ func (w *turnRun) rules(ctx context.Context, c config.Settings) (belay.Ref, erro
 		return belay.Ref{}, err
 	}
 	d, err := w.a.Draft(ctx, p, w.a.Principal(), c)
+	if err == nil {
+		err = app.Verifiable(d.Rules, checks)
+	}
 	if err != nil {
 		return belay.Ref{}, err
 	}
@@ -169,7 +181,7 @@ func (w *turnRun) rules(ctx context.Context, c config.Settings) (belay.Ref, erro
 
 // submit puts a task into the inbox of a session that there is.
 func (w *turnRun) submit(ctx context.Context, c config.Settings, t Task) error {
-	rules, err := w.rules(ctx, c)
+	rules, err := w.rules(ctx, c, t.Acceptance)
 	if err != nil {
 		return err
 	}
@@ -190,9 +202,20 @@ func (w *turnRun) submission(ctx context.Context, c config.Settings, t Task, rul
 	w.turn = belay.TurnID(belay.NewID(belay.PrefixTurn))
 	w.approvals = c.Approvals
 	content, err := w.content(ctx, c, t)
+	if err != nil {
+		return belay.SubmitWork{}, err
+	}
+	var again belay.Retry
+	if c.Agent != "" {
+		under, err := w.RulesOf(ctx, rules)
+		if err != nil {
+			return belay.SubmitWork{}, err
+		}
+		again = under.Retry()
+	}
 	return belay.SubmitWork{
-		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue, Quotas: c.Quotas,
-	}, err
+		Thread: w.thread, Task: belay.TaskID(belay.NewID(belay.PrefixTask)), Turn: w.turn, Text: content, Rules: rules, Template: t.Template, Queue: w.queue, Quotas: c.Quotas, Acceptance: t.Acceptance, Retry: again,
+	}, nil
 }
 
 // content is a task as facts hold it.
@@ -302,17 +325,11 @@ func (w *turnRun) standing(ctx context.Context) error {
 			return err
 		}
 	}
-	if len(s.Opens()) == 0 {
-		return nil
-	}
-	open, err := openActions(ctx, w.Store, w.thread)
-	if err != nil {
-		return err
-	}
+	open, err := w.Actions(ctx, w.session)
 	for _, o := range open {
-		w.watch.Asked(ctx, o.IDs.Action, o.Data.(event.ActionRequired))
+		w.watch.Asked(ctx, o.Thread, o.ID)
 	}
-	return nil
+	return err
 }
 
 // past makes known what happened in a turn before this process followed it.
@@ -328,17 +345,29 @@ func (w *turnRun) past(ctx context.Context, turn belay.TurnID) error {
 	return nil
 }
 
-// Question reads a question of the thread as it stands now.
-func (w *turnRun) Question(ctx context.Context, id belay.ActionID) (*block.Preview, error) {
-	return approvals.Preview(ctx, w.Runtime, w.thread, id)
+// Question reads a question of a thread as it stands now.
+func (w *turnRun) Question(ctx context.Context, thread belay.ThreadID, id belay.ActionID) (*block.Preview, error) {
+	return approvals.Preview(ctx, w.Runtime, thread, id)
 }
 
-// Answer gives the thread an answer of the person at this terminal.
-func (w *turnRun) Answer(ctx context.Context, c belay.RespondAction, raise string) (err error) {
+// Answer gives a thread an answer of the person at this terminal.
+func (w *turnRun) Answer(ctx context.Context, thread belay.ThreadID, c belay.RespondAction, raise string, alike bool) (err error) {
 	if c.Budget, err = app.ParseRaise(raise); err != nil {
 		return err
 	}
-	_, err = w.Engine.Submit(ctx, w.a.Order(w.session, w.thread.Stream(), c))
+	if alike {
+		like, err := approvals.Alike(ctx, w.Runtime, thread, c.Action)
+		if err != nil {
+			return err
+		}
+		for _, o := range like {
+			same := belay.RespondAction{Action: o.ID, Decision: c.Decision, Message: c.Message, Seen: o.Version}
+			if _, err := w.Engine.Submit(ctx, w.a.Order(w.session, o.Thread.Stream(), same)); err != nil && belay.CodeOf(err) != belay.CodeAlreadyAnswered {
+				return err
+			}
+		}
+	}
+	_, err = w.Engine.Submit(ctx, w.a.Order(w.session, thread.Stream(), c))
 	return err
 }
 
@@ -362,9 +391,23 @@ func (w *turnRun) keep(ctx context.Context) func([]store.LaneRow) bool {
 		if w.approvals != belay.ApprovalsWait && !(w.approvals == belay.ApprovalsAsk && w.a.Interactive()) {
 			return false
 		}
-		s, err := w.state(context.WithoutCancel(ctx))
-		return err == nil && s != nil && len(s.Opens()) > 0
+		return w.asks(context.WithoutCancel(ctx))
 	}
+}
+
+// asks reports whether a thread of the session, also one of an agent that it started, waits
+// for a person.
+func (w *turnRun) asks(ctx context.Context) bool {
+	s, err := app.StateOf(ctx, w.Store, w.session)
+	if err != nil {
+		return false
+	}
+	for _, id := range s.All() {
+		if th, err := app.LoadThread(ctx, w.Store, id.Stream()); err == nil && th != nil && len(th.Opens()) > 0 {
+			return true
+		}
+	}
+	return false
 }
 
 func (w *turnRun) resumeCommand() string {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
@@ -86,23 +85,17 @@ func (w *turnRun) reclaim(ctx context.Context, s *app.SessionState, c config.Set
 // facts name the worktree, then that.
 func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.CreateSession) error {
 	trees := git.Git{Environ: w.a.Environ}
-	root, base, err := trees.Base(ctx, ws)
-	if err != nil {
-		return err
-	}
 	store, err := w.a.StoreDir()
 	if err != nil {
 		return err
 	}
-	id := string(w.session)
-	t := belay.Worktree{Repository: root, Path: filepath.Join(config.RealAncestor(store)+"-worktrees", id), Branch: "belay/" + id[len(id)-12:], Base: base}
-	inside, err := filepath.Rel(root, ws)
+	t, inside, err := trees.PlanWorktree(ctx, ws, config.RealAncestor(store), string(w.session))
 	if err != nil {
 		return err
 	}
-	create.Workspace = filepath.Join(t.Path, inside)
-	if changed, err := trees.Changes(ctx, root); err == nil && len(changed) > 0 {
-		w.say("%s of %s that are in no commit are not in the worktree", term.Plural(len(changed), "change"), root)
+	create.Workspace = inside
+	if changed, err := trees.Changes(ctx, t.Repository); err == nil && len(changed) > 0 {
+		w.say("%s of %s that are in no commit are not in the worktree", term.Plural(len(changed), "change"), t.Repository)
 	}
 	for _, c := range []belay.Command{create, belay.UseWorkspace{Worktree: &t}} {
 		if _, err := w.Engine.Submit(ctx, w.a.Order(w.session, w.session.Stream(), c)); err != nil {
@@ -114,7 +107,7 @@ func (w *turnRun) inWorktree(ctx context.Context, ws string, create belay.Create
 		_, told := w.Engine.Submit(ctx, w.a.Order(w.session, w.session.Stream(), belay.UseWorkspace{Worktree: &t}))
 		return errors.Join(err, told)
 	}
-	w.say("in a worktree of %s, on branch %s", root, t.Branch)
+	w.say("in a worktree of %s, on branch %s", t.Repository, t.Branch)
 	w.workspace = create.Workspace
 	w.a.TrustAsOrigin(w.workspace, ws)
 	_, err = w.a.At(ctx, w.workspace)

@@ -2,10 +2,14 @@ package agentfile_test
 
 import (
 	"encoding/json"
+	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"unicode/utf8"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/agentfile"
@@ -68,6 +72,7 @@ func TestMistakesHaveACodeAndAPlace(t *testing.T) {
 		{"a.yaml", small + "name: b\n", "error", "BAD_FILE", "a.yaml:3:"},
 		{"a.yaml", small + "model: &m x\n", "error", "BAD_FILE", "a.yaml:3:8"},
 		{"a.yaml", "name: " + strings.Repeat("[", 200), "error", "BAD_FILE", "a.yaml:1:"},
+		{"a.yaml", small + "rules: [{id: a, verdict: deny}, 3]\nrules: []\n", "error", "BAD_FILE", "a.yaml:4:"},
 		{"a.yaml", small + "colour: red\n", "error", "BAD_FILE", "a.yaml:3:1"},
 		{"a.yaml", "instructions: do\n", "error", "NO_NAME", "a.yaml"},
 		{"a.yaml", "name: a\n", "error", "BAD_FILE", "a.yaml"},
@@ -96,6 +101,63 @@ func TestMistakesHaveACodeAndAPlace(t *testing.T) {
 		if a.Name == "" {
 			t.Errorf("%.60q: it has no name to be listed by", c.text)
 		}
+		advised(t, a.Findings)
+	}
+}
+
+// advised reports findings that don't say where they are, or what to do.
+func advised(t *testing.T, all agentfile.Findings) {
+	t.Helper()
+	for _, f := range all {
+		if f.Where == "" || f.Hint == "" {
+			t.Errorf("a finding without a place or a hint: %+v", f)
+		}
+	}
+}
+
+// What a workspace hasn't got is told at its line, and limits in an order that doesn't change.
+func TestFindingsAreAtTheirLines(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir, map[string]string{
+		"a.yaml": small + "tools: [flute]\nmodel: none/x\nrules: [{id: a}]\n",
+		"b.md":   "---\nname: b\ndescription: d\ntools: Bash(nowhere:*)\n---\nx",
+		"c.yaml": "metadata: {name: c, version: v1.0.0}\nspec: {name: c}\nsecurity: {resource_limits: {timeout: 0, max_memory: -1, max_cpu: 1x, max_disk_usage: 1.5TB, max_network_bandwidth: 1, more: 1}}\n",
+		"d.yaml": small + "input: {type: thing}\n",
+	})
+	c := agentfile.Open([]agentfile.Place{{Dir: dir, Origin: agentfile.User}})
+	c.HoldAgainst(nil)
+	c.Needs(func(string, string) string { return "network" }, func(string) bool { return false })
+	c.CheckRules(func(*agentfile.Agent) error { return errors.New("bad") })
+	var got []string
+	for _, a := range c.All {
+		advised(t, a.Findings)
+		for _, f := range a.Findings {
+			got = append(got, f.Code+" "+strings.TrimPrefix(f.Where, dir+"/"))
+			if strings.Count(f.Message, "can't be used") > 1 {
+				t.Errorf("it says it twice: %s", f.Message)
+			}
+		}
+	}
+	want := []string{"UNKNOWN_TOOL a.yaml:3:8", "UNKNOWN_MODEL a.yaml:4:8", "BAD_RULES a.yaml:5:8",
+		"NOT_TAKEN b.md:4:1", "NO_PROGRAM b.md:4:1",
+		"BAD_LIMIT c.yaml:3:", "BAD_LIMIT c.yaml:3:", "BAD_LIMIT c.yaml:3:", "BAD_LIMIT c.yaml:3:", "UNAVAILABLE c.yaml:3:", "UNKNOWN_KEY c.yaml:3:", "BAD_FILE d.yaml:3:"}
+	for i, g := range got {
+		if len(got) != len(want) || !strings.HasPrefix(g, want[i]) {
+			t.Fatalf("got  %q\nwant %q", got, want)
+		}
+	}
+}
+
+// The bounds of a skill count characters.
+func TestASkillsDescriptionIsCountedInCharacters(t *testing.T) {
+	text := func(n int) []byte {
+		return []byte("---\nname: a\ndescription: " + strings.Repeat("ж", n) + "\n---\nDo it.")
+	}
+	if s := agentfile.ParseSkill("a/SKILL.md", text(1024)); len(s.Findings) > 0 {
+		t.Errorf("%v", s.Findings)
+	}
+	if s := agentfile.ParseSkill("a/SKILL.md", text(1025)); len(s.Findings) != 1 || s.Findings[0].Code != "TOO_MANY" || s.Description != strings.Repeat("ж", 1024) {
+		t.Errorf("%v", s.Findings)
 	}
 }
 
@@ -307,23 +369,72 @@ func TestWhatIsRequiredComesFirstAndWhatCannotBeIsNamed(t *testing.T) {
 	}
 }
 
-// Whatever a file holds, reading it ends, and it has a name and a place.
-func FuzzParse(f *testing.F) {
-	f.Add(true, "---\nname: a\ndescription: >\n  b\ntools: [Read, 'Bash(git:*)']\n---\nbody")
-	f.Add(false, "metadata: {name: a}\nspec: {name: A}\ndependencies: {required: [{b: c}]}\nsecurity: {resource_limits: {max_cpu: 5%}}\n")
-	f.Add(true, "---\nname: \"a\ntools: [a, (b\n---\n")
-	f.Add(false, small+"output: {a: [1, {b: c}]}\n")
-	f.Fuzz(func(t *testing.T, markdown bool, text string) {
-		name := "a.yaml"
-		if markdown {
-			name = "a.md"
+// Whatever a Markdown file holds, reading it as an agent and as a skill ends, and it has a
+// name and a place.
+func FuzzMarkdown(f *testing.F) {
+	f.Add("---\nname: a\ndescription: >\n  b\ntools: [Read, 'Bash(git:*)']\n---\nbody")
+	f.Add("---\nname: a\ndescription: b\nallowed-tools: Bash\nmetadata:\n  c: d\n---\nbody")
+	f.Add("---\nname: \"a\ntools: [a, (b\n---\n")
+	f.Add("---\nname: \"\x01\"\n---\n")
+	f.Fuzz(func(t *testing.T, text string) {
+		whole(t, "a.md", text)
+		k := agentfile.ParseSkill("a/SKILL.md", []byte(text))
+		if k.Name != "a" || utf8.RuneCountInString(k.Description) > 1024 {
+			t.Errorf("a skill %q with %d bytes", k.Name, len(k.Description))
 		}
-		a := agentfile.Parse(name, []byte(text))
-		if a.Name == "" {
-			t.Error("no name")
-		}
-		if _, err := json.Marshal(a); err != nil {
-			t.Error(err)
-		}
+		advised(t, k.Findings)
 	})
+}
+
+// So with YAML, Belay's and Toka's.
+func FuzzYAML(f *testing.F) {
+	f.Add("metadata: {name: a}\nspec: {name: A}\ndependencies: {required: [{b: c}]}\nsecurity: {resource_limits: {max_cpu: 5%}}\n")
+	f.Add(small + "output: {a: [1, {b: c}]}\n")
+	f.Add(small + "rules: [{id: a, verdict: deny}]\nhealth: [a]\ntests: [{}]\n")
+	f.Add("name: a\ninstructions: do\nrules: [{i\x13 verdictR deny}]")
+	f.Fuzz(func(t *testing.T, text string) { whole(t, "a.yaml", text) })
+}
+
+// whole reads an agent that must have a name and a form as JSON.
+func whole(t *testing.T, name, text string) {
+	a := agentfile.Parse(name, []byte(text))
+	if a.Name == "" {
+		t.Error("no name")
+	}
+	advised(t, a.Findings)
+	if _, err := json.Marshal(a); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestAPlaceIsLookedAtWithinBounds: of a folder with very many files, or very many agents, a
+// part is read, which is said; the rest isn't looked at again and again either.
+func TestAPlaceIsLookedAtWithinBounds(t *testing.T) {
+	for name, n := range map[string]int{"others": 10_001, "agents": agentfile.MaxFiles + 1} {
+		dir := t.TempDir()
+		write := func(file, text string) {
+			t.Helper()
+			if err := os.WriteFile(filepath.Join(dir, file), []byte(text), 0o600); err != nil {
+				t.Fatal(err)
+			}
+		}
+		write("a.yaml", "name: first\ninstructions: x\n")
+		for i := range n {
+			write(fmt.Sprintf("b%05d.%s", i, map[string]string{"others": "txt", "agents": "md"}[name]), "")
+		}
+		places := []agentfile.Place{{Dir: dir, Origin: agentfile.User}}
+		write("z.yaml", "name: last\ninstructions: x\n")
+		c := agentfile.Open(places)
+		if _, err := c.Find("first"); err != nil || !slices.ContainsFunc(c.All, func(a *agentfile.Agent) bool { return a.Is(agentfile.CodeTooMany) }) {
+			t.Errorf("%s: %v; nothing says that there are too many", name, err)
+		}
+		if _, err := c.Find("last"); err == nil {
+			t.Errorf("%s: what is beyond the bound is read", name)
+		}
+		changed := agentfile.Stamp(places)
+		write("z.yaml", "name: other\ninstructions: x\n")
+		if agentfile.Stamp(places) != changed {
+			t.Errorf("%s: what is beyond the bound is watched", name)
+		}
+	}
 }

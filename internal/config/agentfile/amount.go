@@ -11,9 +11,9 @@ import (
 	"github.com/belay-run/belay"
 )
 
-// size is a number of bytes: whole, with B, KB, MB, GB or TB, or KiB and so on; each is
+// Size is a number of bytes: whole, with B, KB, MB, GB or TB, or KiB and so on; each is
 // 1,024 of the one before.
-func size(text string) (int64, error) {
+func Size(text string) (int64, error) {
 	unit, digits := int64(1), strings.ToLower(strings.TrimSpace(text))
 	digits = strings.TrimSuffix(strings.TrimSuffix(digits, "b"), "i")
 	for i, suffix := range []string{"k", "m", "g", "t"} {
@@ -90,13 +90,13 @@ func (a *Agent) limit(name, text string) (err error) {
 	case "time":
 		a.Limits.Time, err = span(text)
 	case "memory":
-		a.Process.Memory, err = size(text)
+		a.Process.Memory, err = Size(text)
 	case "cpu":
 		a.Process.CPUQuota, err = percent(text)
 	case "processes":
 		a.Process.Processes, err = count(text)
 	case "written":
-		a.Process.TotalWritten, err = size(text)
+		a.Process.TotalWritten, err = Size(text)
 	case "program_time":
 		a.Process.TotalTime, err = span(text)
 	default:

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/goccy/go-yaml"
@@ -34,11 +35,31 @@ type belayFile struct {
 	Capabilities words          `yaml:"capabilities"`
 	Limits       amounts        `yaml:"limits"`
 	Budget       budget         `yaml:"budget"`
+	Input        any            `yaml:"input"`
 	Output       any            `yaml:"output"`
+	Gates        []gate         `yaml:"gates"`
+	Verifier     *verifier      `yaml:"verifier"`
+	Confidence   *confidence    `yaml:"confidence"`
 	Requires     words          `yaml:"requires"`
 	Optional     words          `yaml:"optional"`
 	Conflicts    words          `yaml:"conflicts"`
 	Tasks        []StandingTask `yaml:"tasks"`
+	CompleteAt   scalar         `yaml:"complete_at"`
+	Estimate     scalar         `yaml:"estimate"`
+	OnFailure    string         `yaml:"on_failure"`
+	Health       words          `yaml:"health"`
+	Retry        *retry         `yaml:"retry"`
+	Fallback     words          `yaml:"fallback"`
+	Tests        []any          `yaml:"tests"` // package eval reads them
+	Rules        []any          `yaml:"rules"` // package rulefile reads them
+	Boundary     string         `yaml:"boundary"`
+	Context      string         `yaml:"context"`
+	Isolation    string         `yaml:"isolation"`
+	Resources    amounts        `yaml:"resources"`
+	Skills       words          `yaml:"skills"`
+
+	Members map[string]memberFile `yaml:"members"`
+	Result  map[string]string     `yaml:"result"` // expressions, by the fields of a team's output
 }
 
 type budget struct {
@@ -119,6 +140,7 @@ func (a *Agent) readYAML(data []byte) {
 	if f.Tools != nil {
 		a.Tools, a.NoTools = *f.Tools, len(*f.Tools) == 0
 	}
+	a.places = map[string]string{"tools": at("tools"), "model": at("model"), "rules": at("rules")}
 	a.capable(f.Capabilities, at("capabilities"))
 	for _, name := range slices.Sorted(maps.Keys(f.Limits)) {
 		if err := a.limit(name, string(f.Limits[name])); err != nil {
@@ -126,8 +148,11 @@ func (a *Agent) readYAML(data []byte) {
 		}
 	}
 	a.spend(f.Budget, at)
+	if f.Input != nil {
+		a.Input = a.schema("input", strictyaml.At(root, "input"), at("input"))
+	}
 	if f.Output != nil {
-		a.Output = a.schema(strictyaml.At(root, "output"), at("output"))
+		a.Output = a.schema("output", strictyaml.At(root, "output"), at("output"))
 	}
 	for _, l := range []struct {
 		field string
@@ -135,24 +160,63 @@ func (a *Agent) readYAML(data []byte) {
 		into  *[]Need
 	}{{"requires", f.Requires, &a.Requires}, {"optional", f.Optional, &a.Optional}, {"conflicts", f.Conflicts, &a.Conflicts}} {
 		for i, name := range l.names {
-			if n, ok := a.need(name, "", at(l.field, i)); ok {
-				*l.into = append(*l.into, n)
+			n, ok := a.need(name, "", at(l.field, i))
+			if !ok {
+				continue
+			}
+			if *l.into = append(*l.into, n); l.field == "requires" {
+				a.names = append(a.names, named{"", n.String(), at(l.field, i)})
 			}
 		}
+	}
+	a.work(f, at)
+	a.gates(&f, root, at)
+	a.Tests = len(f.Tests)
+	a.Boundary = f.Boundary
+	a.Context = a.oneOf("context", f.Context, at("context"), "task", "fork")
+	a.Isolation = a.oneOf("isolation", f.Isolation, at("isolation"), "none", Worktree)
+	a.Skills = f.Skills
+	a.resources(f.Resources, f.Limits, func(name string) string { return at("resources", name) })
+	a.rules(strictyaml.At(root, "rules"), at("rules"))
+	if a.Health = f.Health; len(f.Health) == 1 {
+		a.Health = strings.Fields(f.Health[0])
 	}
 	a.Tasks = f.Tasks
 	for i, t := range a.Tasks {
 		a.checkTask(t, at("tasks", i))
 	}
-	if a.Instructions == "" && len(a.Tasks) == 0 {
+	a.team(f.Members, f.Result, at)
+	if len(f.Members) > 0 && (a.Instructions != "" || len(a.Tasks) > 0) {
+		a.find(Error, CodeBadFile, at("members"), "give them to a member", "a team has members, and neither instructions nor tasks of its own")
+	}
+	if a.Instructions == "" && len(a.Tasks) == 0 && len(f.Members) == 0 {
 		a.find(Error, CodeBadFile, at("instructions"), "instructions: what the agent is to know and do", "the agent has neither instructions nor tasks")
+	}
+}
+
+// work reads what is said of the agent's work as a whole.
+func (a *Agent) work(f belayFile, at func(...any) string) {
+	a.OnFailure = a.oneOf("on_failure", f.OnFailure, at("on_failure"), "fail", GoOn)
+	a.again(f, at)
+	if f.Estimate != "" {
+		var err error
+		if a.Estimate, err = span(string(f.Estimate)); err != nil {
+			a.find(Error, CodeBadLimit, at("estimate"), "such as 20m", "%v", err)
+		}
+	}
+	if f.CompleteAt != "" {
+		var err error
+		if a.CompleteAt, err = strconv.ParseFloat(string(f.CompleteAt), 64); err != nil || !(a.CompleteAt > 0 && a.CompleteAt <= 1) {
+			a.CompleteAt = 0
+			a.find(Error, CodeBadLimit, at("complete_at"), "such as 0.8", "%q is no share above 0 and at most 1", short(string(f.CompleteAt), 40))
+		}
 	}
 }
 
 func (a *Agent) spend(b budget, at func(...any) string) {
 	switch t := b.Tokens; {
 	case t.Min < 0 || t.Optimal < 0:
-		a.find(Error, CodeBadLimit, at("budget", "tokens"), "", "a number of tokens is below zero")
+		a.find(Error, CodeBadLimit, at("budget", "tokens"), "such as tokens: {min: 20000, optimal: 200000}", "a number of tokens is below zero")
 	case t.Optimal > 0 && t.Min > t.Optimal:
 		a.find(Error, CodeBadLimit, at("budget", "tokens", "min"), "exchange them", "min is greater than optimal")
 	default:
@@ -161,13 +225,30 @@ func (a *Agent) spend(b budget, at func(...any) string) {
 	if b.Money != "" {
 		var err error
 		if a.Limits.MicroUSD, err = money(string(b.Money)); err != nil {
-			a.find(Error, CodeBadLimit, at("budget", "money"), "", "%v", err)
+			a.find(Error, CodeBadLimit, at("budget", "money"), "such as 1.50usd", "%v", err)
 		}
 	}
 }
 
+// rules keeps the rules as a file of rules has them.
+func (a *Agent) rules(n ast.Node, where string) {
+	if n == nil {
+		return
+	}
+	v, err := strictyaml.Value(n)
+	var raw []byte
+	if err == nil {
+		raw, err = json.Marshal(v)
+	}
+	if err != nil {
+		a.find(Error, CodeBadRules, where, "docs/policy.md describes rules", "the rules can't be read: %v", err)
+		return
+	}
+	a.Rules = json.RawMessage(`{"version": 1, "rules": ` + string(raw) + `}`)
+}
+
 // schema is a JSON Schema that stands in the file.
-func (a *Agent) schema(n ast.Node, where string) json.RawMessage {
+func (a *Agent) schema(of string, n ast.Node, where string) json.RawMessage {
 	v, err := strictyaml.Value(n)
 	if err == nil {
 		if _, ok := v.(map[string]any); !ok {
@@ -179,10 +260,10 @@ func (a *Agent) schema(n ast.Node, where string) json.RawMessage {
 		raw, err = yaml.YAMLToJSON([]byte(n.String()))
 	}
 	if err == nil {
-		err = tool.CheckSchema(raw)
+		_, err = tool.ReadSchema(raw)
 	}
 	if err != nil {
-		a.find(Error, CodeBadFile, where, "a JSON Schema, such as type: object", "the output's schema can't be used: %v", err)
+		a.find(Error, CodeBadFile, where, "a JSON Schema, such as type: object", "the schema of the %s can't be used: %v", of, err)
 		return nil
 	}
 	return bytes.TrimSpace(raw)
@@ -206,7 +287,7 @@ func (a *Agent) capable(words []string, where string) {
 	}
 	for _, w := range words {
 		if !policy.IsCapability(w) {
-			a.find(Note, CodeCapability, where, "", "%s is no capability that Belay knows: it is taken for a tool's name", short(w, 80))
+			a.find(Note, CodeCapability, where, "docs/policy.md lists the words", "%s is no capability that Belay knows: it is taken for a tool's name", short(w, 80))
 		}
 	}
 	a.Can = words

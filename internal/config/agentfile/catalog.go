@@ -2,8 +2,7 @@ package agentfile
 
 import (
 	"cmp"
-	"errors"
-	"io"
+	"encoding/json"
 	"io/fs"
 	"maps"
 	"os"
@@ -15,40 +14,21 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/match"
+	"github.com/belay-run/belay/internal/tool"
 )
-
-// Origins of agents, the strongest first.
-const (
-	Given     = "given" // a folder that a person named
-	Workspace = "workspace"
-	User      = "user"
-	System    = "system"
-)
-
-// Bounds of a place.
-const (
-	MaxFiles = 1000
-	MaxBytes = 1 << 20
-)
-
-// Place is a folder of agents: one below another that is entered without following links,
-// or that other itself.
-type Place struct {
-	Dir    string
-	Below  string // relative to Dir
-	Origin string
-	Trusts func(rel string, content []byte) bool // reports whether a file, relative to Dir, counts in full; nil: each does
-}
 
 // Catalog is the agents of some places, the strongest place first.
 type Catalog struct {
 	All []*Agent // by place, path
+
+	places []Place
 }
 
-// Open reads the agents of places, the strongest first. A folder that doesn't exist has
-// none, and what can't be read is an agent that can't run.
-func Open(places []Place) *Catalog {
-	c := &Catalog{}
+// Open reads the agents of places, the strongest first; behind them come those that are
+// built in. A folder that doesn't exist has none, and what can't be read is an agent that
+// can't run.
+func Open(places []Place, built ...Agent) *Catalog {
+	c := &Catalog{places: places}
 	for i, p := range places {
 		from := len(c.All)
 		c.folder(p)
@@ -56,14 +36,21 @@ func Open(places []Place) *Catalog {
 			a.place = i
 		}
 	}
+	for _, a := range built {
+		a.Origin, a.Trusted, a.place = BuiltIn, true, len(places)
+		a.Digest = belay.DigestOf([]byte(a.Name + "\n" + a.Instructions))
+		c.All = append(c.All, &a)
+	}
 	c.ambiguous()
-	c.depend()
+	for _, a := range c.All {
+		c.depend(a)
+	}
 	return c
 }
 
 // Parse reads a file.
 func Parse(path string, data []byte) *Agent {
-	a := &Agent{Path: path, Digest: belay.DigestOf(data)}
+	a := &Agent{Path: path, Digest: belay.DigestOf(data), content: data}
 	switch {
 	case len(data) > MaxBytes:
 		a.unread(CodeTooMany, "the file has more than %d MiB", MaxBytes>>20)
@@ -98,95 +85,37 @@ func Names(name string) bool {
 	return (ext == ".md" || ext == ".yaml" || ext == ".yml") && name[0] != '.' && name[0] != '_'
 }
 
+// folder adds the agents of a place.
 func (c *Catalog) folder(p Place) {
-	root, err := p.open()
-	if errors.Is(err, fs.ErrNotExist) {
-		return
-	}
-	dir := filepath.Join(p.Dir, filepath.FromSlash(p.Below))
-	bad := func(where, code, format string, args ...any) {
-		a := &Agent{Path: where, Origin: p.Origin}
-		a.unread(code, format, args...)
-		c.All = append(c.All, a)
-	}
-	if err != nil {
-		bad(dir, CodeUnreadable, "the folder can't be read: %v", cause(err))
-		return
-	}
-	defer root.Close()
-	n := 0
-	fs.WalkDir(root.FS(), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // the function returns none but to stop
-		name := filepath.Join(dir, filepath.FromSlash(rel))
-		switch {
-		case err != nil:
-			bad(name, CodeUnreadable, "it can't be read: %v", cause(err))
-			return skip(d)
-		case rel == ".":
-			return nil
-		case d.Name()[0] == '.' || d.Name()[0] == '_':
-			return skip(d)
-		case d.IsDir() || !d.Type().IsRegular() || !Names(d.Name()):
-			return nil
+	p.walk(func(_ *os.Root, _ string, d fs.DirEntry) (string, bool) { return "", !d.IsDir() && Names(d.Name()) }, func(f found) {
+		a := &Agent{Path: f.name}
+		if f.code != "" {
+			a.unread(f.code, "%s", f.problem)
+		} else {
+			a = Parse(f.name, f.data)
 		}
-		if n++; n > MaxFiles {
-			bad(dir, CodeTooMany, "there are more than %d files; the others aren't read", MaxFiles)
-			return fs.SkipAll
-		}
-		data, err := read(root, rel)
-		if err != nil {
-			bad(name, CodeUnreadable, "it can't be read: %v", cause(err))
-			return nil
-		}
-		a := Parse(name, data)
-		a.Origin, a.Trusted = p.Origin, p.Trusts == nil || p.Trusts(path.Join(p.Below, rel), data)
-		c.All = append(c.All, a)
-		return nil
+		a.Origin, a.Trusted = p.Origin, f.trusted
+		c.All = append(c.All, p.lastGood(a, f.rel))
 	})
 }
 
-// open opens the place's folder. A link on the way to it from Dir is no folder.
-func (p Place) open() (*os.Root, error) {
-	root, err := os.OpenRoot(p.Dir)
-	if err != nil || p.Below == "" {
-		return root, err
+// lastGood is an agent as its file was when it could be used last, if it can't be used now.
+func (p Place) lastGood(a *Agent, rel string) *Agent {
+	if a.Usable() || p.Good == nil {
+		return a
 	}
-	defer root.Close()
-	for i := 0; i <= len(p.Below); i++ {
-		if i < len(p.Below) && p.Below[i] != '/' {
-			continue
-		}
-		if info, err := root.Lstat(filepath.FromSlash(p.Below[:i])); err != nil || !info.IsDir() {
-			return nil, fs.ErrNotExist
-		}
+	data := p.Good(a.Path)
+	if data == nil {
+		return a
 	}
-	return root.OpenRoot(filepath.FromSlash(p.Below))
-}
-
-func skip(d fs.DirEntry) error {
-	if d != nil && d.IsDir() {
-		return fs.SkipDir
+	b := Parse(a.Path, data)
+	if !b.Usable() {
+		return a
 	}
-	return nil
-}
-
-// cause is an error without the path that it is about.
-func cause(err error) error {
-	if e, ok := errors.AsType[*fs.PathError](err); ok {
-		return e.Err
-	}
-	return err
-}
-
-func read(root *os.Root, rel string) ([]byte, error) {
-	f, err := root.Open(filepath.FromSlash(rel))
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
-	}
-	return io.ReadAll(io.LimitReader(f, MaxBytes+1))
+	b.Origin, b.Trusted, b.Broken = p.Origin, p.trusts(rel, data), a.Findings
+	b.broken = a.Digest
+	b.find(Warning, CodeLastGood, a.Findings[0].Where, "repair the file: belay agents check "+a.Path, "the file can't be used (%s: %s): its last good content counts", a.Findings[0].Code, a.Findings[0].Message)
+	return b
 }
 
 // ambiguous finds files of one place with one name and version, and other content.
@@ -215,13 +144,38 @@ func (c *Catalog) ambiguous() {
 	}
 }
 
+// Covers reports whether a file of a path would be one of the catalogue's. Folders that a
+// person names for once don't count.
+func (c *Catalog) Covers(name string) bool {
+	return slices.ContainsFunc(c.places, func(p Place) bool {
+		rel, err := filepath.Rel(filepath.Join(p.Dir, filepath.FromSlash(p.Below)), name)
+		return err == nil && filepath.IsLocal(rel) && p.Origin != Given
+	})
+}
+
+// News are the agents whose files differ from what is known of them: the digest of the last
+// good content, and of what is there instead.
+func (c *Catalog) News(known func(path string) (good, refused belay.Digest)) (all []*Agent) {
+	for _, a := range c.All {
+		good, refused := known(a.Path)
+		if a.Origin == Given || a.Origin == BuiltIn || !a.Usable() && !a.Is(CodeAmbiguous) {
+			continue
+		}
+		if _, now := a.Content(); a.Digest != good || now != refused {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
 // Is reports whether the agent has a finding with a code.
 func (a *Agent) Is(code string) bool {
 	return slices.ContainsFunc(a.Findings, func(f Finding) bool { return f.Code == code })
 }
 
 // Find returns the agent that a person or a model means: NAME, NAME@RANGE or ORIGIN:NAME.
-// The strongest place that has the name counts, and of its versions the highest that fits.
+// The strongest place that has the name counts, and of its versions the highest that fits;
+// if nothing there can be used, a weaker place isn't asked instead.
 // An agent of a workspace that isn't trusted never takes another's name.
 func (c *Catalog) Find(want string) (*Agent, error) {
 	name, versions, _ := strings.Cut(want, "@")
@@ -229,7 +183,7 @@ func (c *Catalog) Find(want string) (*Agent, error) {
 		return nil, belay.Errorf(belay.CodeUsage, "%q is no range of versions", short(versions, 40)).At(want).WithHint("such as ^1.2 or >=1.0 <3")
 	}
 	origin := ""
-	if o, rest, ok := strings.Cut(name, ":"); ok && slices.Contains([]string{Given, Workspace, User, System}, o) {
+	if o, rest, ok := strings.Cut(name, ":"); ok && slices.Contains([]string{Given, Workspace, User, System, BuiltIn}, o) {
 		origin, name = o, rest
 	}
 	var named []*Agent
@@ -244,16 +198,22 @@ func (c *Catalog) Find(want string) (*Agent, error) {
 	var best *Agent
 	for _, trusted := range []bool{true, false} {
 		for _, a := range named {
-			if !a.Usable() || a.Trusted != trusted || !a.Fits(versions) {
+			if a.Trusted != trusted || !a.Fits(versions) || best != nil && a.place != best.place {
 				continue
 			}
-			if best == nil || a.place == best.place && a.semver().GreaterThan(best.semver()) {
+			if best == nil || a.Usable() && (!best.Usable() || a.semver().GreaterThan(best.semver())) {
 				best = a
 			}
 		}
 		if best != nil {
+			break
+		}
+	}
+	if best != nil {
+		if best.Usable() {
 			return best, nil
 		}
+		named = []*Agent{best}
 	}
 	for _, a := range named {
 		for _, f := range a.Findings {
@@ -294,7 +254,7 @@ func (c *Catalog) InForce() (out []*Agent) {
 // About lists the agents that have a word as a capability, a tool or their domain.
 func (c *Catalog) About(capability, tool, domain string) (out []*Agent) {
 	for _, a := range c.All {
-		if (capability == "" || slices.Contains(a.Abilities, capability) || slices.Contains(a.Can, capability)) &&
+		if (capability == "" || slices.Contains(a.GoodAt, capability) || slices.Contains(a.Can, capability)) &&
 			(tool == "" || slices.Contains(a.Tools, tool)) && (domain == "" || a.Domain == domain) {
 			out = append(out, a)
 		}
@@ -303,3 +263,38 @@ func (c *Catalog) About(capability, tool, domain string) (out []*Agent) {
 }
 
 func sorted[V any](m map[string]V) []string { return slices.Sorted(maps.Keys(m)) }
+
+// Told is what a person's task for an agent is with the data that it is started with, which
+// is held against the agent's schema. Only who starts it has to bring some.
+func (c *Catalog) Told(agent, text string, data json.RawMessage, starts bool) (string, error) {
+	if agent == "" && len(data) == 0 {
+		return text, nil
+	}
+	if agent == "" {
+		return "", belay.Errorf(belay.CodeUsage, "data is for an agent, and none is named").WithHint("name the agent, or put the data into the text")
+	}
+	a, err := c.Find(agent)
+	if err != nil && len(data) == 0 { // who makes the rules of the turn meets it
+		return text, nil
+	}
+	if err != nil {
+		return "", err
+	}
+	said := ""
+	switch {
+	case len(data) == 0 && a.Input != nil && starts:
+		said = "it is missing"
+	case len(data) == 0:
+		return text, nil
+	case !json.Valid(data):
+		return "", belay.Errorf(belay.CodeUsage, "it isn't JSON").WithHint(`a value such as {"change": 7}`)
+	case a.Input != nil:
+		if said, err = tool.Misfit(a.Input, data); err != nil {
+			return "", err
+		}
+	}
+	if said != "" {
+		return "", belay.Errorf(belay.CodeBadInput, "the input of agent %s doesn't fit its schema: %s", a.Name, said).WithHint("its schema is %s", short(string(a.Input), 1000))
+	}
+	return tool.SpawnArgs{Task: text, Input: data}.Objective(), nil
+}

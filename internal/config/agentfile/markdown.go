@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
 	"github.com/belay-run/belay"
@@ -14,13 +15,9 @@ import (
 // Keys of front matter that mean something, and those that are known to other programs
 // and mean nothing here, with what to say about them.
 var (
-	frontKeys = []string{"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "effort", "max_turns", "timeout_mins", "color"}
+	frontKeys = []string{"name", "description", "tools", "disallowedTools", "model", "permissionMode", "maxTurns", "effort", "max_turns", "timeout_mins", "color", "background", "isolation", "skills", "mcpServers"}
 	notTaken  = map[string]string{
-		"skills":     "skills aren't loaded for an agent",
-		"mcpServers": "the servers of the workspace are described in .mcp.json or belay.yaml",
-		"hooks":      "programs that judge calls belong into policy.yaml",
-		"background": "who starts the agent says whether it waits",
-		"isolation":  "who starts the work says where: belay run --worktree",
+		"hooks": "programs that judge calls belong into policy.yaml, under checkers, which a person trusts",
 	}
 )
 
@@ -35,7 +32,7 @@ type field struct {
 // body. It is read line by line: a known key at the beginning of a line begins a field,
 // which runs to the next. Other keys count as such where the whole is YAML, else they are
 // text of the field before.
-func front(text string) (fields []field, body string, ok bool) {
+func front(text string, known func(key string) bool) (fields []field, body string, ok bool) {
 	text = strings.ReplaceAll(strings.TrimPrefix(text, "\ufeff"), "\r\n", "\n")
 	lines := strings.Split(text, "\n")
 	if strings.TrimRight(lines[0], " \t") != "---" {
@@ -48,7 +45,7 @@ func front(text string) (fields []field, body string, ok bool) {
 	others := yamlKeys(strings.Join(lines[1:end], "\n"))
 	for i, l := range lines[1:end] {
 		key, rest, found := strings.Cut(l, ":")
-		if found && (rest == "" || rest[0] == ' ' || rest[0] == '\t') && (slices.Contains(frontKeys, key) || notTaken[key] != "" || slices.Contains(others, key)) {
+		if found && (rest == "" || rest[0] == ' ' || rest[0] == '\t') && (known(key) || slices.Contains(others, key)) {
 			fields = append(fields, field{key, i + 2, []string{strings.TrimSpace(rest)}})
 			continue
 		}
@@ -172,7 +169,7 @@ func (f field) list() (out []string) {
 // refused for not being YAML.
 func (a *Agent) readMarkdown(data []byte) {
 	a.Format = Markdown
-	fields, body, ok := front(string(data))
+	fields, body, ok := front(string(data), func(key string) bool { return slices.Contains(frontKeys, key) || notTaken[key] != "" })
 	if !ok {
 		a.Name = baseName(a.Path)
 		a.find(Error, CodeNoAgent, a.Path+":1:1", "begin the file with ---, name: NAME, description: TEXT, ---", "the file has no front matter")
@@ -186,7 +183,7 @@ func (a *Agent) readMarkdown(data []byte) {
 		case seen[f.key]:
 			a.find(Warning, CodeBadFile, where, "leave one of them out", "%s is there twice; the first one counts", f.key)
 		case why != "":
-			a.find(Warning, CodeNotTaken, where, "", "%s isn't taken from the file: %s", f.key, why)
+			a.find(Warning, CodeNotTaken, where, "it can stay for the other program", "%s isn't taken from the file: %s", f.key, why)
 		case slices.Contains(frontKeys, f.key):
 			values[f.key] = f
 		default:
@@ -195,7 +192,7 @@ func (a *Agent) readMarkdown(data []byte) {
 		seen[f.key] = true
 	}
 	if len(a.Unknown) > 0 {
-		a.find(Note, CodeUnknownKey, "", "", "keys that mean nothing here: %s", strings.Join(a.Unknown, ", "))
+		a.find(Note, CodeUnknownKey, "", "docs/agent-files.md lists those that count", "keys that mean nothing here: %s", strings.Join(a.Unknown, ", "))
 	}
 	place := func(key string) string {
 		if f, ok := values[key]; ok {
@@ -209,6 +206,7 @@ func (a *Agent) readMarkdown(data []byte) {
 		}
 		return ""
 	}
+	a.places = map[string]string{"tools": place("tools"), "model": place("model")}
 	a.named(text("name"), "", place("name"), "")
 	if a.Description = text("description"); a.Description == "" {
 		a.find(Warning, CodeBadFile, place("description"), "description: when to use it", "without a description no other agent knows when to start it")
@@ -230,9 +228,45 @@ func (a *Agent) readMarkdown(data []byte) {
 			}
 		}
 	}
+	if f, ok := values["skills"]; ok {
+		a.Skills = f.list()
+	}
+	if f, ok := values["mcpServers"]; ok {
+		a.servers(f, place("mcpServers"))
+	}
 	a.front(text, place)
 	if body == "" {
 		a.find(Error, CodeBadFile, a.Path, "write what the agent is to know and do below the front matter", "the agent has no instructions")
+	}
+}
+
+// servers reads the names of MCP servers; one may stand before a definition, which isn't
+// taken.
+func (a *Agent) servers(f field, where string) {
+	var entries []any
+	defined := false
+	text := strings.Join(f.lines, "\n")
+	if yaml.Unmarshal([]byte(text), &entries) != nil {
+		var one map[string]any
+		if yaml.Unmarshal([]byte(text), &one) == nil && len(one) > 0 {
+			entries = []any{one}
+		} else {
+			for _, name := range f.list() {
+				entries = append(entries, name)
+			}
+		}
+	}
+	for _, e := range entries {
+		switch e := e.(type) {
+		case string:
+			a.Servers = append(a.Servers, e)
+		case map[string]any:
+			defined = true
+			a.Servers = append(a.Servers, sorted(e)...)
+		}
+	}
+	if defined {
+		a.find(Warning, CodeNotTaken, where, "belay mcp add, or .mcp.json", "what mcpServers says of a server isn't taken from the file: the agent may use the server if the workspace has it")
 	}
 }
 
@@ -244,7 +278,7 @@ func (a *Agent) front(text, place func(string) string) {
 	switch e := strings.ToLower(text("effort")); e {
 	case "xhigh", "max":
 		a.Effort = "high"
-		a.find(Note, CodeUnknownWord, place("effort"), "", "effort %s is taken for high", e)
+		a.find(Note, CodeUnknownWord, place("effort"), "effort: high", "effort %s is taken for high", e)
 	default:
 		a.Effort = a.oneOf("effort", e, place("effort"), "low", "medium", "high")
 	}
@@ -255,14 +289,16 @@ func (a *Agent) front(text, place func(string) string) {
 	case "acceptEdits":
 		a.Mode = belay.ModeAcceptEdits
 	case "bypassPermissions":
-		a.find(Warning, CodeNotTaken, place("permissionMode"), "", "bypassPermissions doesn't count: a file never widens what may be done")
+		a.find(Warning, CodeNotTaken, place("permissionMode"), "who starts it chooses the mode: --mode MODE", "bypassPermissions doesn't count: a file never widens what may be done")
 	default:
 		a.find(Warning, CodeUnknownWord, place("permissionMode"), "default, acceptEdits or plan", "there is no permissionMode %q", short(m, 40))
 	}
+	a.Background = text("background") == "true"
+	a.Isolation = a.oneOf("isolation", text("isolation"), place("isolation"), "none", Worktree)
 	for _, key := range []string{"maxTurns", "max_turns"} {
 		if t := text(key); t != "" {
 			if err := a.limit("steps", t); err != nil {
-				a.find(Error, CodeBadLimit, place(key), "", "%v", err)
+				a.find(Error, CodeBadLimit, place(key), "a whole number above 0", "%v", err)
 			}
 		}
 	}

@@ -19,13 +19,6 @@ import (
 // Three npm packages that carry agents, as tools/agentpackages gets them: every file is
 // listed, with what is wrong with it.
 func TestAgentsOfPublishedPackagesAreListed(t *testing.T) {
-	dir := os.Getenv("BELAY_AGENTPACKAGES")
-	_, err := os.Stat(filepath.Join(dir, "claude-flow-3.43.0.tgz"))
-	needs.Facility(t, "node", dir != "" && err == nil, "tools/agentpackages DIR gets them, and BELAY_AGENTPACKAGES names DIR")
-	sums, err := os.ReadFile(filepath.Join("testdata", "packages.sha256"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range []struct {
 		name, below   string
 		files, usable int
@@ -35,15 +28,8 @@ func TestAgentsOfPublishedPackagesAreListed(t *testing.T) {
 		{"oh-my-claude-sisyphus-5.5.0", "package/agents/", 19, 19, map[string]int{agentfile.CodeUnknownKey: 19}},
 		{"claude-flow-3.43.0", "package/.claude/agents/", 108, 96, map[string]int{agentfile.CodeAmbiguous: 12}},
 	} {
-		raw, err := os.ReadFile(filepath.Join(dir, c.name+".tgz"))
-		if err != nil {
-			t.Fatal(err)
-		}
-		if sum := strings.TrimPrefix(string(belay.DigestOf(raw)), "sha256:"); !strings.Contains(string(sums), sum+"  "+c.name+".tgz\n") {
-			t.Fatalf("%s is another file", c.name)
-		}
 		to := t.TempDir()
-		unpack(t, raw, c.below, to)
+		unpack(t, published(t, c.name), c.below, to)
 		cat := agentfile.Open([]agentfile.Place{{Dir: to, Origin: agentfile.User}})
 		usable, codes := 0, map[string]int{}
 		for _, a := range cat.All {
@@ -76,6 +62,44 @@ func TestAgentsOfPublishedPackagesAreListed(t *testing.T) {
 			t.Errorf("a name that two files have: %v", err)
 		}
 	}
+}
+
+// The skills of a published package are listed, each with its files.
+func TestSkillsOfAPublishedPackageAreListed(t *testing.T) {
+	to := t.TempDir()
+	unpack(t, published(t, "oh-my-claude-sisyphus-5.5.0"), "package/skills/", to)
+	all := agentfile.OpenSkills([]agentfile.Place{{Dir: to, Origin: agentfile.User}}).All
+	files := 0
+	for _, s := range all {
+		if !s.Usable() || s.Description == "" || len(s.Instructions) < 200 || s.Name != filepath.Base(filepath.Dir(s.Path)) {
+			t.Errorf("%s: %q, %d bytes, %v", s.Path, s.Description, len(s.Instructions), s.Findings)
+		}
+		for _, f := range s.Findings {
+			if f.Level == agentfile.Error {
+				t.Errorf("%v", f)
+			}
+		}
+		files += len(s.List())
+	}
+	if len(all) != 43 || files != 35 {
+		t.Errorf("%d skills with %d files", len(all), files)
+	}
+}
+
+// published is the archive of a package, which is the one that the sums name.
+func published(t *testing.T, name string) []byte {
+	t.Helper()
+	dir := os.Getenv("BELAY_AGENTPACKAGES")
+	raw, err := os.ReadFile(filepath.Join(dir, name+".tgz"))
+	needs.Facility(t, "node", dir != "" && err == nil, "tools/agentpackages DIR gets them, and BELAY_AGENTPACKAGES names DIR")
+	sums, err := os.ReadFile(filepath.Join("testdata", "packages.sha256"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if sum := strings.TrimPrefix(string(belay.DigestOf(raw)), "sha256:"); !strings.Contains(string(sums), sum+"  "+name+".tgz\n") {
+		t.Fatalf("%s is another file", name)
+	}
+	return raw
 }
 
 // unpack writes the files of an archive below a folder.

@@ -50,6 +50,12 @@ var tokaSections = []string{"metadata", "spec", "capabilities", "objectives", "t
 // tokaLimits are its names of limits with ours; empty is one that nothing can hold.
 var tokaLimits = map[string]string{"max_memory": "memory", "max_cpu": "cpu", "timeout": "time", "max_disk_usage": "written", "max_network_bandwidth": ""}
 
+// limitSamples are values that our limits take.
+var limitSamples = map[string]string{"memory": "512MB", "cpu": "50%", "time": "30m", "written": "2GB"}
+
+// tokaComplete is the share of a workstream's tasks that has to end well.
+const tokaComplete = 0.8
+
 // maxSections bounds what sections that nobody knows add to the instructions.
 const maxSections = 16 << 10
 
@@ -63,12 +69,13 @@ func (a *Agent) readToka(text strictyaml.Text, root ast.Node) {
 	a.named(string(f.Metadata.Name), string(f.Metadata.Version), at("metadata", "name"), at("metadata", "version"))
 	a.Description, a.Domain = firstOf(f.Spec.Description, f.Spec.Name), f.Spec.Domain
 	a.Priority = a.oneOf("priority", f.Spec.Priority, at("spec", "priority"), Priorities...)
-	a.Abilities = slices.Concat(f.Capabilities.Primary, f.Capabilities.Secondary)
+	a.GoodAt = slices.Concat(f.Capabilities.Primary, f.Capabilities.Secondary)
+	a.places = map[string]string{"tools": at("security", "capabilities_required")}
 	a.capable(f.Security.Capabilities, at("security", "capabilities_required"))
 	a.Requires = a.tokaNeeds(root, "required", at)
 	a.Optional = a.tokaNeeds(root, "optional", at)
-	a.tokaLimits(f.Security.Limits, at)
-	a.Tasks, a.Conditional = f.Tasks.Default, f.Tasks.Conditional
+	a.resources(f.Security.Limits, nil, func(name string) string { return at("security", "resource_limits", name) })
+	a.Tasks, a.Conditional, a.CompleteAt = f.Tasks.Default, f.Tasks.Conditional, tokaComplete
 	for i, t := range a.Tasks {
 		a.checkTask(t, at("tasks", "default", i))
 	}
@@ -107,18 +114,23 @@ func firstOf(a, b string) string {
 	return strings.TrimSpace(b)
 }
 
-func (a *Agent) tokaLimits(limits map[string]scalar, at func(...any) string) {
-	for name, text := range limits {
-		where := at("security", "resource_limits", name)
+// resources reads limits by Toka's names. those are limits by ours.
+func (a *Agent) resources(limits, those map[string]scalar, at func(name string) string) {
+	for _, name := range sorted(limits) {
+		text, where := limits[name], at(name)
 		our, known := tokaLimits[name]
 		switch {
+		case !known && a.Format == Belay:
+			a.find(Error, CodeUnknownKey, where, "the resources are "+strings.Join(sorted(tokaLimits), ", "), "there is no resource %s", short(name, 40))
 		case !known:
-			a.find(Warning, CodeUnknownKey, where, "", "there is no limit %s", short(name, 40))
+			a.find(Warning, CodeUnknownKey, where, "the limits are "+strings.Join(sorted(tokaLimits), ", "), "there is no limit %s", short(name, 40))
+		case our != "" && those[our] != "":
+			a.find(Error, CodeBadLimit, where, "leave one of them out", "%s and limits.%s say the same", name, our)
 		case our == "":
-			a.find(Warning, CodeUnavailable, where, "", "nothing here can hold %s: it isn't limited", name)
+			a.find(Warning, CodeUnavailable, where, "take it out, or limit it outside of Belay", "nothing here can hold %s: it isn't limited", name)
 		default:
 			if err := a.limit(our, string(text)); err != nil {
-				a.find(Error, CodeBadLimit, where, "", "%v", err)
+				a.find(Error, CodeBadLimit, where, "such as "+limitSamples[our], "%v", err)
 			}
 		}
 	}
@@ -137,8 +149,12 @@ func (a *Agent) tokaNeeds(root ast.Node, kind string, at func(...any) string) (a
 		return nil
 	}
 	add := func(name, reason string, where string) {
-		if need, ok := a.need(name, reason, where); ok {
-			all = append(all, need)
+		need, ok := a.need(name, reason, where)
+		if !ok {
+			return
+		}
+		if all = append(all, need); kind == "required" {
+			a.names = append(a.names, named{"", need.String(), where})
 		}
 	}
 	object := func(m map[string]any, where string) {

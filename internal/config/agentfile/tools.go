@@ -1,10 +1,13 @@
 package agentfile
 
 import (
-	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/tool"
+	"cmp"
+	"errors"
 	"slices"
 	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // foreign is what other programs call tools, in lower case, with our name; empty is one
@@ -88,19 +91,80 @@ func (a *Agent) foreignTools(words []string, where string) {
 	if len(programs) > 0 && !whole {
 		slices.Sort(programs)
 		a.Programs = slices.Compact(programs)
-		a.find(Note, CodeNotTaken, where, "", "of commands it may only run %s, with any arguments that the rules allow", strings.Join(a.Programs, ", "))
+		a.find(Note, CodeNotTaken, where, "rules of policy.yaml can judge arguments", "of commands it may only run %s, with any arguments that the rules allow", strings.Join(a.Programs, ", "))
+	}
+}
+
+// CheckRules has the rules of agents read. A mistake in them is one of the file.
+func (c *Catalog) CheckRules(read func(a *Agent) error) {
+	for _, a := range c.All {
+		if a.Rules == nil {
+			continue
+		}
+		if err := read(a); err != nil {
+			hint := "docs/policy.md describes rules"
+			if e, ok := errors.AsType[*belay.Error](err); ok {
+				hint = cmp.Or(e.Hint, hint)
+				err = errors.New(e.Message)
+			}
+			a.find(Error, CodeBadRules, a.places["rules"], hint, "its rules can't be used: %v", err)
+		}
+	}
+}
+
+// Needs looks for what agents need besides tools and each other: a model that they name, by
+// what it lacks, and the programs that their commands may run.
+func (c *Catalog) Needs(lacks func(provider, model string) string, there func(program string) bool) {
+	for _, a := range c.All {
+		if provider, name, ok := strings.Cut(a.Model, "/"); ok && a.Trusted {
+			switch lacks(provider, name) {
+			case "":
+			case "credential":
+				a.find(Warning, CodeModel, a.places["model"], "belay login "+provider, "%s has no key here: the agent works with the model of who starts it", short(provider, 40))
+			default:
+				a.find(Warning, CodeModel, a.places["model"], "belay models list", "no provider has the model %s: the agent works with that of who starts it", short(a.Model, 80))
+			}
+		}
+		for _, p := range a.Programs {
+			if !there(p) {
+				a.find(Warning, CodeNoProgram, a.places["tools"], "install it", "the program %s isn't on this machine", short(p, 80))
+			}
+		}
+	}
+}
+
+// HoldSkills finds skills that agents name and that aren't there. read reads those there are.
+func (c *Catalog) HoldSkills(read func() (*Skills, error)) {
+	var all *Skills
+	for _, a := range c.All {
+		for _, name := range a.Skills {
+			if all == nil {
+				var err error
+				if all, err = read(); err != nil {
+					return
+				}
+			}
+			if _, err := all.Find(name); err != nil {
+				a.find(Warning, CodeMissing, "", "belay skills list", "the agent goes without a skill: %v", err)
+			}
+		}
 	}
 }
 
 // HoldAgainst finds what agents name and a workspace with these tools hasn't got.
 func (c *Catalog) HoldAgainst(specs []belay.ToolSpec) {
 	for _, a := range c.All {
+		for _, s := range a.Servers {
+			if !slices.ContainsFunc(specs, func(t belay.ToolSpec) bool { return strings.HasPrefix(t.Name, "mcp__"+s+"__") }) {
+				a.find(Warning, CodeUnknownTool, "", "belay mcp list shows the servers", "there is no tool of a server %s here: the agent goes without it", short(s, 80))
+			}
+		}
 		for _, t := range a.Tools {
 			if strings.HasPrefix(t, "mcp__") && len(tool.Expand(t, specs)) > 0 || !strings.HasPrefix(t, "mcp__") && tool.CheckTerms([]string{t}, specs) == nil {
 				continue
 			}
 			a.Absent = append(a.Absent, t)
-			a.find(Warning, CodeUnknownTool, "", "belay tool list shows those there are", "there is no tool %s here: the agent goes without it", short(t, 80))
+			a.find(Warning, CodeUnknownTool, a.places["tools"], "belay tool list shows those there are", "there is no tool %s here: the agent goes without it", short(t, 80))
 		}
 	}
 }

@@ -44,8 +44,8 @@ type Server struct {
 // Remote reports whether it is reached over the network.
 func (s *Server) Remote() bool { return s.Type != "stdio" }
 
-// String is the server in one line: its command line or its address, and the names of
-// its variables or headers.
+// String is the server in one line: its command line or its address, the names of its
+// variables or headers with where their values come from, and what it may besides.
 func (s *Server) String() string {
 	words := []string{s.URL}
 	named, what := s.Headers, "headers "
@@ -55,12 +55,48 @@ func (s *Server) String() string {
 	}
 	text := strings.Join(words, " ")
 	if len(named) > 0 {
-		text += ", " + what + strings.Join(slices.Sorted(maps.Keys(named)), " ")
+		text += ", " + what + withSources(named)
+	}
+	if s.Cwd != "" {
+		text += ", in " + s.Cwd
 	}
 	if b := s.Bounds; b.Boundary != "" || b.Network != "" || len(b.Write) > 0 {
 		text += ", boundary " + strings.Join(slices.DeleteFunc([]string{b.Boundary, b.Network, strings.Join(b.Write, " ")}, func(w string) bool { return w == "" }), ", ")
 	}
+	if s.TrustHints {
+		text += ", what it says of its tools' effects is believed"
+	}
+	if s.Sampling == "ask" {
+		text += ", it may ask for answers of your model"
+	}
 	return text
+}
+
+// withSources are names with where their values come from: variables, secrets, files. A
+// value that stands in the file isn't shown.
+func withSources(values map[string]string) string {
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(values)) {
+		var from []string
+		for rest := values[name]; ; {
+			_, after, ok := strings.Cut(rest, "${")
+			if !ok {
+				break
+			}
+			inside, _, _ := strings.Cut(after, "}")
+			variable, _, _ := strings.Cut(inside, ":-")
+			from, rest = append(from, "${"+variable+"}"), after
+		}
+		text := values[name]
+		if r, ok := ParseReference(text[strings.LastIndexByte(text, ' ')+1:]); ok {
+			from = append(from, r.Kind+":"+r.Name)
+		}
+		if len(from) > 0 {
+			name += "=" + strings.Join(from, "+")
+		}
+		all = append(all, name)
+	}
+	return strings.Join(all, " ")
 }
 
 const (

@@ -49,9 +49,10 @@ type Ignored struct {
 
 // Instead are files that a caller brings in place of those of a tier.
 type Instead struct {
-	Tier  policy.Tier
-	Files []File
-	Read  func(path string) ([]byte, error) // the content of one that these include; nil: they include none
+	Tier   policy.Tier
+	Files  []File
+	Beside bool                              // those of the tier count, too
+	Read   func(path string) ([]byte, error) // the content of one that these include; nil: they include none
 }
 
 // File is a file of rules as it was read, or the text of one.

@@ -27,8 +27,9 @@ type Template struct {
 	Domain      string       `yaml:"domain"`  // its subject: code, docs, operations
 	Kind        string       `yaml:"kind"`    // what is to be done: fix, review, test
 	Description string       `yaml:"description"`
-	Origin      string       `yaml:"-"` // builtin, user, workspace
+	Origin      string       `yaml:"-"` // builtin, user, workspace, or an MCP server's name
 	Path        string       `yaml:"-"` // of its file; empty for those of the program
+	Remote      bool         `yaml:"-"` // it is a prompt of the MCP server that Origin names, which makes the text
 	Variables   []Variable   `yaml:"-"`
 	Digest      belay.Digest `yaml:"-"` // of the file
 

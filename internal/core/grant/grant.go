@@ -28,7 +28,7 @@ type Grant[T ~string] struct {
 	Most     belay.Amounts `json:"most,omitzero"`  // more isn't needed
 	Amount   belay.Amounts `json:"amount,omitzero"`
 	Recalled bool          `json:"recalled,omitempty"`
-	Waits    bool          `json:"waits,omitempty"` // the taker keeps it until others end
+	Waits    bool          `json:"waits,omitempty"` // the taker keeps it until others end, or a person answers
 	Priority int           `json:"priority,omitempty"`
 	User     string        `json:"user,omitempty"` // of a quota: on whose account
 }

@@ -68,7 +68,7 @@ func (d *Decider) Handle(o belay.Order, _ time.Time) ([]core.Fact, []core.Send, 
 			amount = atMost(amount, l)
 		}
 		limit := limited(c.Windows)
-		if amount = amount.Only(limit); amount.Short(c.Least.Only(limit)) != "" {
+		if amount = amount.Only(limit).Max(belay.Amounts{}); amount.Short(c.Least.Only(limit)) != "" {
 			return nil, nil, nil
 		}
 		return s.fact(event.LimitChanged{Op: event.LimitGranted, Session: c.Session, User: c.User, GrantID: c.ID, Amount: amount, Windows: c.Windows,

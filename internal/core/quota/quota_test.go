@@ -132,6 +132,10 @@ func TestQuotasLendSlices(t *testing.T) {
 			t.Errorf("%+v: %d", c, got)
 		}
 	}
+	if facts := do(belay.AskQuota{Session: "s4", User: "eve", ID: "z", Least: belay.Amounts{MicroUSD: -9}, Most: belay.Amounts{MicroUSD: -9}, Windows: today}); len(facts) != 1 || facts[0].Data.(event.LimitChanged).Amount != (belay.Amounts{}) {
+		t.Errorf("less than nothing is lent: %+v", facts)
+	}
+	do(belay.ReturnQuota{Session: "s4", User: "eve", Return: belay.BudgetReturn{Closed: []string{"z"}}, Windows: today})
 	do(belay.ReturnQuota{Session: "s1", User: "ann", Return: belay.BudgetReturn{Closed: []string{"a"}, Spent: belay.Amounts{MicroUSD: 45}, Back: belay.Amounts{MicroUSD: 5}}, Windows: today})
 	if facts := do(belay.ReturnQuota{Session: "s1", User: "ann", Return: belay.BudgetReturn{Closed: []string{"a"}, Spent: belay.Amounts{MicroUSD: 45}}, Windows: today}); facts != nil {
 		t.Errorf("returned twice: %v", facts)

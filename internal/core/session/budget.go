@@ -11,18 +11,29 @@ import (
 )
 
 // ask takes what a thread asks for into the books.
-func (s *State) ask(c belay.AskGrants) []core.Fact {
-	if c.Budget == nil {
-		return s.hold(c)
+func (s *State) ask(c belay.AskGrants) (facts []core.Fact, sends []core.Send, err error) {
+	switch {
+	case c.Place:
+		return s.place(c.Thread, event.SubagentWorking), nil, nil
+	case c.Share != nil:
+		facts, sends = s.shareGrant(c.Thread, *c.Share)
+		return facts, sends, nil
+	case c.Use != nil:
+		facts, sends = s.useGrant(c.Thread, *c.Use)
+		return facts, sends, nil
+	case c.Budget == nil:
+		return s.hold(c), nil, nil
+	case s.Budget.Grants.Find(c.Thread, c.Budget.ID) != nil:
+		return nil, nil, nil
 	}
-	if s.Budget.Grants.Find(c.Thread, c.Budget.ID) != nil {
-		return nil
-	}
-	return []core.Fact{s.limitFact(event.LimitChanged{Op: event.LimitAsked, Thread: c.Thread, GrantID: c.Budget.ID, Least: c.Budget.Least, Amount: c.Budget.Most, Priority: c.Budget.Priority})}
+	return []core.Fact{s.limitFact(event.LimitChanged{Op: event.LimitAsked, Thread: c.Thread, GrantID: c.Budget.ID, Least: c.Budget.Least, Amount: c.Budget.Most, Priority: c.Budget.Priority})}, nil, nil
 }
 
 // takeBack takes what a thread returns out of the books.
 func (s *State) takeBack(c belay.ReturnGrant) (facts []core.Fact) {
+	if c.Place {
+		facts = s.place(c.Thread, event.SubagentWaiting)
+	}
 	if c.Used != nil {
 		facts = s.report(c.Thread, *c.Used)
 	}
@@ -83,7 +94,7 @@ func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 	s.returnQuota(rd)
 	left := l.Left()
 	if left.Short(belay.Amounts{}) != "" {
-		s.recall(rd, "")
+		s.recall(rd, "", left, belay.Amounts{})
 	}
 	waiting := l.Waiting()
 	for i, amount := range l.Shares(waiting) {
@@ -96,7 +107,7 @@ func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 			continue
 		case len(rd.Decided) > 0: // look again when that is folded
 		case s.askQuota(rd, g, left, now):
-		case s.recall(rd, g.To):
+		case s.recall(rd, g.To, left, g.Least.Only(limit)):
 		case !g.Refused:
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.To, GrantID: g.ID}))
 			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Refused: true, Left: left, Quota: l.Said(g.ID).For})
@@ -113,15 +124,18 @@ func (s *State) give(rd *core.Ready, thread belay.ThreadID, b belay.BudgetGrant)
 }
 
 // recall asks the threads but one for what they don't need now, once for each
-// grant. It reports whether something may come back: not from threads that wait
-// themselves, for budget or for agents.
-func (s *State) recall(rd *core.Ready, but belay.ThreadID) (may bool) {
+// grant. It reports whether so much may come back that with what is left it is at least
+// so much: nothing comes from threads that wait themselves: for budget, for agents, for a person.
+func (s *State) recall(rd *core.Ready, but belay.ThreadID, left, least belay.Amounts) bool {
 	var asked []belay.ThreadID
+	may := false
 	for _, g := range s.Budget.Grants {
 		if g.To == but || !g.Given {
 			continue
 		}
-		may = may || !g.Waits && !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant[belay.ThreadID]) bool { return o.To == g.To && !o.Given })
+		if !g.Waits && !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant[belay.ThreadID]) bool { return o.To == g.To && !o.Given }) {
+			may, left = true, left.Add(g.Amount)
+		}
 		if g.Recalled || slices.Contains(asked, g.To) {
 			continue
 		}
@@ -129,5 +143,5 @@ func (s *State) recall(rd *core.Ready, but belay.ThreadID) (may bool) {
 		rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRecalled, Thread: g.To}))
 		rd.Sends = append(rd.Sends, core.Send{To: g.To.Stream(), Command: belay.RecallGrants{}})
 	}
-	return may
+	return may && left.Short(least) == ""
 }

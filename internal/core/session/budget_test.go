@@ -71,6 +71,23 @@ func TestASessionLendsItsBudget(t *testing.T) {
 	}
 }
 
+// What others hold is worth waiting for only if it is enough.
+// Guarantee: E17.
+func TestTooMuchIsRefusedAtOnce(t *testing.T) {
+	for _, c := range []struct {
+		least int64
+		fact  string
+	}{{2, event.LimitRecalled}, {3, event.LimitRefused}} {
+		b, _ := budgeted(t)
+		b.do(belay.SubmitWork{Thread: "thr_2", Task: "task_2", Turn: "turn_2", Rules: rules})
+		b.do(belay.AskGrants{Thread: "thr_2", Budget: &belay.BudgetAsk{ID: "a", Least: dollars(c.least), Most: dollars(5)}})
+		rd := b.d.Next(time.Time{})
+		if last := rd.Decided[len(rd.Decided)-1].Data.(event.LimitChanged); last.Op != c.fact {
+			t.Errorf("a request for %d of 2 dollars that another thread holds: %+v", c.least, last)
+		}
+	}
+}
+
 // A lower limit recalls what was given, and one below what is spent is refused.
 // Guarantee: E17.
 func TestALimitIsChanged(t *testing.T) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
 )
 
 // family is a session whose main thread works, under some limits.
@@ -46,6 +47,51 @@ func (b *bench) places() (started []string) {
 
 func (b *bench) endOf(id string) {
 	b.do(belay.EndSubagent{Subagent: belay.SubagentID(id), End: belay.AttemptEnd{Outcome: belay.Completed}})
+}
+
+// TestAStricterModeOrBoundaryHoldsForChildrenToo: for those that work, those that may be told more,
+// and those that come, whatever the rules say that their parents had.
+// Guarantee: F4.
+func TestAStricterModeOrBoundaryHoldsForChildrenToo(t *testing.T) {
+	b := family(t, belay.AgentLimits{})
+	told := func(sends []core.Send) string {
+		var all []string
+		for _, s := range sends {
+			if m, ok := s.Command.(belay.LimitMode); ok {
+				all = append(all, strings.TrimSpace(fmt.Sprint(s.To, " ", m.Mode, " ", m.Boundary)))
+			}
+		}
+		return strings.Join(all, ", ")
+	}
+	set := func(m belay.Mode, boundary string) string {
+		settings := b.d.s.Settings
+		settings.Mode, settings.Boundary = m, boundary
+		_, sends := b.do(belay.UpdateSession{Settings: settings})
+		return told(sends)
+	}
+	works, _ := b.spawn("works", "thr_1", true, 0)
+	one := works.Thread.Stream()
+	below, _ := b.spawn("below", works.Thread, false, 0)
+	two := below.Thread.Stream()
+	b.endOf("below")
+	if got, want := set(belay.ModePlan, ""), fmt.Sprintf("%s plan, %s plan", one, two); got != want {
+		t.Errorf("told: %s, want %s", got, want)
+	}
+	if got := set(belay.ModePlan, ""); got != "" {
+		t.Errorf("told without a change: %s", got)
+	}
+	_, sends := b.do(belay.SpawnSubagent{Subagent: "late", Parent: "thr_1", Agent: "general", Rules: rules})
+	late, _ := OfSubagent("late")
+	if got, want := told(sends), fmt.Sprintf("%s plan", late.Stream()); got != want {
+		t.Errorf("a new one is told: %s, want %s", got, want)
+	}
+	third := late.Stream()
+	if got, want := set(belay.ModePlan, "open"), fmt.Sprintf("%s plan open, %s plan open, %s plan open", one, two, third); got != want {
+		t.Errorf("told: %s, want %s", got, want)
+	}
+	if got, want := set(belay.ModeAuto, ""), fmt.Sprintf("%s auto workspace-write, %s auto workspace-write, %s auto workspace-write", one, two, third); got != want {
+		t.Errorf("told: %s, want %s", got, want)
+	}
 }
 
 // Guarantee: F2.
@@ -101,13 +147,15 @@ func TestChildrenThatWaitForChildrenNeedNoPlace(t *testing.T) {
 			} else if !c.Waits {
 				running = append(running, "c"+id)
 			}
+			b.do(belay.ReturnGrant{Thread: parents[i], Place: true})
 			running = append(running, b.places()...)
 			continue
 		}
 		b.endOf(id)
 		ended++
-		if strings.HasPrefix(id, "c") {
-			running = append(running, strings.TrimPrefix(id, "c"))
+		if parent, of := strings.CutPrefix(id, "c"); of {
+			b.do(belay.AskGrants{Thread: b.d.s.Family.Find(belay.SubagentID(parent)).Thread, Place: true})
+			running = append(running, parent)
 		}
 		running = append(running, b.places()...)
 	}
@@ -120,6 +168,9 @@ func TestAPlaceGoesByPriorityThenAge(t *testing.T) {
 	b := family(t, belay.AgentLimits{Running: 1})
 	for i, priority := range []int{0, 1, 5, 5, 0} {
 		b.spawn(fmt.Sprint(i), "thr_1", true, priority)
+	}
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "1", Turn: "t"}); err == nil || !strings.Contains(err.Error(), "AGENT_WAITS") {
+		t.Errorf("one that waits for a place takes input: %v", err)
 	}
 	var order []string
 	b.endOf("0")
@@ -263,6 +314,12 @@ func TestFamiliesStayWithinTheirLimits(t *testing.T) {
 				}
 			}
 			switch {
+			case len(open) > 0 && rng.IntN(4) == 0: // one begins to wait, or goes on
+				if c := s.Family.Find(belay.SubagentID(open[rng.IntN(len(open))])); c.Rests {
+					b.do(belay.AskGrants{Thread: c.Thread, Place: true})
+				} else {
+					b.do(belay.ReturnGrant{Thread: c.Thread, Place: true})
+				}
 			case rng.IntN(2) == 0 || len(open) == 0:
 				b.spawn(fmt.Sprint(step), threads[rng.IntN(len(threads))], rng.IntN(2) == 0, rng.IntN(3))
 			default:
@@ -273,8 +330,8 @@ func TestFamiliesStayWithinTheirLimits(t *testing.T) {
 			switch {
 			case len(s.Family) > l.Total:
 				t.Fatalf("seed %d: %d children of %d", seed, len(s.Family), l.Total)
-			case waits > 0 && s.Family.working() < l.Running:
-				t.Fatalf("seed %d: %d wait and %d of %d places are taken", seed, waits, s.Family.working(), l.Running)
+			case waits > 0 && s.working() < l.Running:
+				t.Fatalf("seed %d: %d wait and %d of %d places are taken", seed, waits, s.working(), l.Running)
 			}
 			for _, th := range threads {
 				if n := s.Family.count(func(c *Child) bool { return c.Parent == th && c.open() }); n > l.Children || s.Family.depth(th) > l.Depth {
@@ -283,4 +340,172 @@ func TestFamiliesStayWithinTheirLimits(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A child is told the way to it from the main thread, so that its questions say whose they are.
+// Guarantee: F10.
+func TestAChildKnowsItsLineage(t *testing.T) {
+	b := family(t, belay.AgentLimits{Depth: 12})
+	at, n := belay.ThreadID("thr_1"), 0
+	for n = range 12 {
+		c, _ := b.spawn(fmt.Sprint("c", n), at, true, 0)
+		at = c.Thread
+		i := slices.IndexFunc(b.sent, func(s core.Send) bool {
+			_, opens := s.Command.(belay.OpenThread)
+			return opens && s.To == at.Stream()
+		})
+		way := b.sent[i].Command.(belay.OpenThread).Lineage
+		if len(way) != min(n+2, maxLineage) || way[0].Thread != "thr_1" || way[0].Subagent != "" || way[len(way)-1].Thread != at || way[len(way)-2].Thread != c.Parent {
+			t.Errorf("at depth %d: %+v", n+1, way)
+		}
+	}
+}
+
+// Guarantee: F11.
+func TestWhatAPersonAllowsCoversTheTree(t *testing.T) {
+	b := family(t, belay.AgentLimits{})
+	one, _ := b.spawn("one", "thr_1", true, 0)
+	below, _ := b.spawn("below", one.Thread, true, 0)
+	beside, _ := b.spawn("beside", "thr_1", true, 0)
+	b.do(belay.SubmitWork{Thread: "thr_2", Task: "task_2", Turn: "turn_2", Rules: rules}) // of another tree
+	to := func(sends []core.Send) (threads []belay.StreamID) {
+		for _, s := range sends {
+			if s.To != stream {
+				threads = append(threads, s.To)
+			}
+		}
+		return threads
+	}
+	_, sends := b.do(belay.AskGrants{Thread: below.Thread, Share: &belay.SharedGrant{Grant: "g1", Tool: "exec", Scope: "count", Count: 2}})
+	if got := to(sends); !slices.Equal(got, []belay.StreamID{"thread/thr_1", one.Thread.Stream(), beside.Thread.Stream()}) {
+		t.Errorf("a grant of the tree goes to %v", got)
+	}
+	_, sends = b.do(belay.AskGrants{Thread: one.Thread, Share: &belay.SharedGrant{Grant: "g2", Tool: "edit", Scope: "session", Only: true}})
+	if got := to(sends); !slices.Equal(got, []belay.StreamID{below.Thread.Stream()}) {
+		t.Errorf("one that its agent keeps goes to %v", got)
+	}
+	// Who comes later has what covers its parent.
+	b.spawn("later", "thr_1", true, 0)
+	b.spawn("deeper", below.Thread, true, 0)
+	inherited := map[string]string{}
+	for _, s := range b.sent {
+		if g, ok := s.Command.(belay.GiveGrant); ok && g.Shared != nil {
+			for _, c := range b.d.s.Family {
+				if c.Thread.Stream() == s.To {
+					inherited[string(c.ID)] += string(g.Shared.Grant)
+				}
+			}
+		}
+	}
+	if inherited["later"] != "g1" || inherited["deeper"] != "g1g2" {
+		t.Errorf("they begin with %v", inherited)
+	}
+	// Two calls are two calls, whoever makes them; a thread of another tree makes none.
+	over := func(thread belay.ThreadID, grant, call string) bool {
+		t.Helper()
+		_, sends := b.do(belay.AskGrants{Thread: thread, Use: &belay.GrantUse{Grant: belay.EventID(grant), Call: belay.CallID(call)}})
+		return sends[0].Command.(belay.GiveGrant).Use.Over
+	}
+	if got := []bool{over("thr_2", "g1", "c0"), over(one.Thread, "g1", "c1"), over(beside.Thread, "g1", "c2"), over(below.Thread, "g1", "c3"), over("thr_1", "g2", "c4")}; !slices.Equal(got, []bool{true, false, false, true, true}) {
+		t.Errorf("the uses are over: %v", got)
+	}
+	_, sends = b.do(belay.RevokeGrant{Grant: "g2"})
+	if got := to(sends); len(got) != 2 || b.d.s.shared("g2") != nil {
+		t.Errorf("what is taken back is told to %v", got)
+	}
+}
+
+// A limit that is lowered below what is open ends nothing, and nothing more starts.
+func TestALowerLimitEndsNothing(t *testing.T) {
+	b := family(t, belay.AgentLimits{Children: 4, Running: 4})
+	one, _ := b.spawn("a", "thr_1", true, 0)
+	b.spawn("b", "thr_1", true, 0)
+	if _, sends := b.do(belay.UpdateSession{Settings: belay.Settings{Agents: belay.AgentLimits{Children: 1, Running: 1}}}); len(sends) != 0 {
+		t.Errorf("lowering it sends %+v", sends)
+	}
+	if c, why := b.spawn("c", "thr_1", true, 0); c != nil || why == "" {
+		t.Errorf("one more was opened: %+v", c)
+	}
+	if started := b.places(); len(started) != 0 || !b.d.s.Family.Find("a").open() || one.Closing {
+		t.Errorf("started %q", started)
+	}
+	if c, _ := b.spawn("below", one.Thread, true, 0); c == nil || !c.Waits {
+		t.Errorf("a child of an open one: %+v", c)
+	}
+}
+
+// Agents of a tree reach one another by name, where they may; what they are told is marked,
+// and two can't answer one another without end.
+func TestAgentsOfATreeTalk(t *testing.T) {
+	b := family(t, belay.AgentLimits{Talk: belay.TalkTree})
+	one, _ := b.spawn("a", "thr_1", true, 0)
+	b.spawn("b", "thr_1", true, 0)
+	tell := func(n int, name string) (facts []event.Payload, sends []core.Send) {
+		return b.do(belay.SendSubagentInput{Name: name, Parent: one.Thread, Call: belay.CallID(fmt.Sprint("call_", n)), Turn: belay.TurnID(fmt.Sprint("turn_b", n)), Text: belay.Content{Text: "hello"}})
+	}
+	refusal := func(sends []core.Send) string {
+		m, _ := sends[0].Command.(belay.TellParent)
+		return m.Code
+	}
+	if _, sends := tell(0, "c"); refusal(sends) != "NOT_FOUND" {
+		t.Errorf("no such agent: %+v", sends)
+	}
+	facts, sends := tell(1, "b")
+	if p, ok := facts[0].(event.SubagentInput); !ok || !strings.HasPrefix(p.Text.Text, "[a message of agent a, not of a person") {
+		t.Errorf("told: %+v", facts)
+	}
+	if c, ok := sends[0].Command.(belay.ContinueTask); !ok || !slices.Contains(c.Taint, "message:agent a") || sends[1].To != one.Thread.Stream() {
+		t.Errorf("sent: %+v", sends)
+	}
+	for n := 2; n <= maxTold; n++ {
+		tell(n, "b")
+	}
+	if _, sends := tell(maxTold+1, "b"); refusal(sends) != "AGENT_LIMIT" {
+		t.Errorf("one more than %d: %+v", maxTold, sends)
+	}
+	b.d.s.Settings.Agents.Talk = ""
+	if _, sends := tell(maxTold+2, "b"); refusal(sends) != "NOT_FOUND" {
+		t.Errorf("where they may not: %+v", sends)
+	}
+}
+
+// An agent has no place while it waits, and one at once when it goes on; others start when
+// fewer work than may.
+// Guarantee: F3.
+func TestWhoWaitsHasNoPlace(t *testing.T) {
+	b := family(t, belay.AgentLimits{Running: 1})
+	b.do(belay.SetBudget{Budget: belay.Amounts{Tokens: 1000}})
+	one, _ := b.spawn("one", "thr_1", true, 0)
+	for _, id := range []string{"two", "three", "four"} {
+		b.spawn(id, "thr_1", true, 0)
+	}
+	started := func(when string, want ...string) {
+		t.Helper()
+		if got := b.places(); !slices.Equal(got, want) {
+			t.Errorf("%s: %v started, want %v", when, got, want)
+		}
+	}
+	started("one works")
+	b.do(belay.ReturnGrant{Thread: one.Thread, Place: true})
+	started("it waits", "two")
+	if facts, _ := b.do(belay.ReturnGrant{Thread: one.Thread, Place: true}); facts != nil {
+		t.Errorf("told again: %v", facts)
+	}
+	b.do(belay.AskGrants{Thread: one.Thread, Place: true})
+	started("it goes on")
+	b.endOf("two")
+	started("one works")
+	b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: "all", Least: belay.Amounts{Tokens: 1000}, Most: belay.Amounts{Tokens: 1000}}})
+	b.places()
+	b.do(belay.AskGrants{Thread: one.Thread, Budget: &belay.BudgetAsk{ID: "more", Least: belay.Amounts{Tokens: 10}, Most: belay.Amounts{Tokens: 10}}})
+	if got := b.places(); !slices.Contains(got, "three") {
+		t.Errorf("it waits for budget: %v", got)
+	}
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{"all"}, Back: belay.Amounts{Tokens: 1000}}})
+	b.places()
+	b.endOf("three")
+	started("it has budget")
+	b.do(belay.ReturnGrant{Thread: one.Thread, Place: true})
+	b.endOf("one") // while it waits
+	started("it ended", "four")
 }

@@ -67,23 +67,31 @@ func (s *State) applyHold(p event.HoldChange) {
 
 // grantHolds grants holds in the order in which they were asked for: changes of
 // single files together, a change of the whole workspace alone. Later requests
-// don't overtake one for the whole workspace.
+// don't overtake one for the whole workspace. Worktrees are workspaces of their own.
 func (s *State) grantHolds(rd *core.Ready) {
 	if len(s.Awaited) > 0 { // it isn't known yet whether they still write
 		return
 	}
-	some, whole := false, false // holds that are given
+	held := map[belay.SubagentID]struct{ some, whole, full bool }{} // holds that are given, by worktree
 	for _, h := range s.Holds {
-		some, whole = some || h.Given, whole || h.Given && h.Whole
+		tree := s.Family.tree(h.To)
+		is := held[tree]
+		is.some, is.whole = is.some || h.Given, is.whole || h.Given && h.Whole
+		held[tree] = is
 	}
 	for _, h := range s.Holds {
-		switch {
-		case h.Given:
+		tree := s.Family.tree(h.To)
+		is := held[tree]
+		if h.Given || is.full {
 			continue
-		case whole || h.Whole && some:
-			return
 		}
-		some, whole = true, h.Whole
+		is.full = is.whole || h.Whole && is.some
+		if !is.full {
+			is.some, is.whole = true, h.Whole
+		}
+		if held[tree] = is; is.full {
+			continue
+		}
 		call := belay.CallID(h.ID)
 		rd.Decided = append(rd.Decided, s.holdFact(event.HoldGranted, h.To, belay.Hold{Call: call, Whole: h.Whole}))
 		rd.Sends = append(rd.Sends, core.Send{To: h.To.Stream(), Command: belay.GiveGrant{Call: call, Others: s.others(h.To)}})

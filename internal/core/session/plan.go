@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -21,8 +22,10 @@ const (
 // Planned is a task that the session starts when nothing blocks it.
 type Planned struct {
 	event.PlannedTask
-	Begun bool   `json:"begun,omitempty"` // it was started
-	Edges []Edge `json:"edges,omitempty"`
+	Begun bool      `json:"begun,omitempty"` // it was started
+	Since time.Time `json:"since,omitzero"`  // of one that is to start: when that was wished
+	Over  time.Time `json:"over,omitzero"`   // when it ended
+	Edges []Edge    `json:"edges,omitempty"`
 }
 
 // Edge leads from a task to what it has to do with.
@@ -55,6 +58,24 @@ type Plan []Planned
 func (all Plan) Find(id belay.TaskID) *Planned {
 	if i := slices.IndexFunc(all, func(p Planned) bool { return p.Task == id }); i >= 0 {
 		return &all[i]
+	}
+	return nil
+}
+
+// Goal is the session's goal that is open; nil: it has none.
+func (all Plan) Goal() *Planned {
+	if i := slices.IndexFunc(all, func(p Planned) bool { return p.Goal && !p.ended() }); i >= 0 {
+		return &all[i]
+	}
+	return nil
+}
+
+// LastGoal is the goal that is open, or the newest one; nil: there was none.
+func (all Plan) LastGoal() *Planned {
+	for i := range slices.Backward(all) {
+		if all[i].Goal {
+			return &all[i]
+		}
 	}
 	return nil
 }
@@ -103,6 +124,24 @@ func (all Plan) obstacle(p *Planned) (open bool, bad *Planned, onFailed string) 
 	return open, bad, onFailed
 }
 
+// missing says which results a task has to do without that it was to start after; empty:
+// none.
+func (all Plan) missing(p *Planned) string {
+	var b strings.Builder
+	for _, e := range p.Edges {
+		if x := all.Find(belay.TaskID(e.Target)); e.blocks() && x != nil && x.ended() && x.Status != "completed" {
+			fmt.Fprintf(&b, "\n- %s %s", cmp.Or(x.Title, string(x.Task)), x.Status)
+			if x.Reason != "" {
+				b.WriteString(": " + event.CutText(x.Reason, 200))
+			}
+		}
+	}
+	if b.Len() == 0 {
+		return ""
+	}
+	return event.CutText("You go on without the results of these, which were to be done before:"+b.String(), 2<<10)
+}
+
 // Blockers are the tasks that a task waits for.
 func (all Plan) Blockers(p *Planned) (open []belay.TaskID) {
 	for _, e := range p.Edges {
@@ -128,7 +167,7 @@ func (s *State) edge(id belay.TaskID, e Edge, op, because string) core.Fact {
 }
 
 // planTask takes in a task that starts later.
-func (d *Decider) planTask(c belay.PlanTask) ([]core.Fact, []core.Send, error) {
+func (d *Decider) planTask(o belay.Order, c belay.PlanTask) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	if s.Session == "" {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
@@ -148,7 +187,10 @@ func (d *Decider) planTask(c belay.PlanTask) ([]core.Fact, []core.Send, error) {
 	if len(c.BlockedBy) > maxEdges {
 		return nil, nil, belay.Errorf(belay.CodeTooLarge, "a task has at most %d edges", maxEdges)
 	}
-	facts := []core.Fact{s.planned(event.PlannedTask{Task: c.Task, Status: "accepted", Parent: c.Parent, Priority: &c.Plan.Priority})}
+	if g := s.Plan.Goal(); c.Plan.Goal && g != nil {
+		return nil, nil, belay.Errorf(belay.CodeBadState, "the session has a goal: task %s", g.Task).WithHint("belay goal clear ends it")
+	}
+	facts := []core.Fact{s.planned(event.PlannedTask{Task: c.Task, Status: "accepted", Title: event.CutText(c.Plan.Title, maxLineageName), Parent: c.Parent, Input: c.Plan.Input, Optional: c.Plan.Optional, Priority: &c.Plan.Priority, Goal: c.Plan.Goal, CompleteAt: c.Plan.CompleteAt})}
 	if c.Parent != "" {
 		facts = append(facts, s.edge(c.Task, Edge{Relation: belay.RelationParent, Target: string(c.Parent)}, event.EdgeAdded, ""))
 	}
@@ -161,7 +203,7 @@ func (d *Decider) planTask(c belay.PlanTask) ([]core.Fact, []core.Send, error) {
 		}
 		facts = append(facts, s.edge(c.Task, Edge{Relation: belay.RelationBlockedBy, Target: string(b.Task), OnFailed: b.OnFailed}, event.EdgeAdded, ""))
 	}
-	return facts, []core.Send{{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Objective, Plan: &c.Plan, Parent: c.Parent}}}, nil
+	return facts, []core.Send{{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Objective, Plan: &c.Plan, Parent: c.Parent, By: o.Principal}}}, nil
 }
 
 func (s *State) unplanned(id belay.TaskID) error {
@@ -185,12 +227,23 @@ func (d *Decider) beginTask(o belay.Order, c belay.BeginTask) ([]core.Fact, []co
 		return nil, nil, belay.Errorf(belay.CodeIDConflict, "turn %s was given to another task", c.Turn).WithHint("bring a new turn id")
 	case p.Status != "accepted":
 		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s is %s", p.Task, p.Status).WithHint("%s", startHint(p))
+	case p.CompleteAt > 0:
+		return nil, nil, belay.Errorf(belay.CodeBadState, "task %s has no work of its own", p.Task).WithHint("start its parts")
+	case c.Refused != nil:
+		return nil, nil, c.Refused
+	}
+	queued := event.PlannedTask{Task: p.Task, Status: "queued", Thread: c.Thread, Turn: c.Turn, Memory: c.Memory, Text: c.Text}
+	if c.Agent != nil {
+		if why, hint := s.Family.refusal(s.Settings.Agents.OrDefaults(), c.Thread, false, c.Memory); why != "" {
+			return nil, nil, belay.Errorf(belay.CodeBadState, "%s: %s", codeAgentLimit, why).WithHint("%s", hint)
+		}
+		queued.Agent, queued.Rules = c.Agent, &c.Rules
 	}
 	why := "order"
 	if open, bad, _ := s.Plan.obstacle(p); open || bad != nil {
 		why = "dependency"
 	}
-	facts := append(s.setQuotas(o.Principal, c.Quotas), s.planned(event.PlannedTask{Task: p.Task, Status: "queued", Thread: c.Thread, Turn: c.Turn}))
+	facts := append(s.setQuotas(o.Principal, c.Quotas), s.planned(queued))
 	return facts, []core.Send{{To: p.Task.Stream(), Command: belay.StartTask{Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Reason: why}}}, nil
 }
 
@@ -199,6 +252,41 @@ func startHint(p *Planned) string {
 		return "retry_task starts another attempt, create_task another task"
 	}
 	return "get_task says what it waits for"
+}
+
+// completeTask brings the word that a task is done to it, once the thread is open that
+// checks it.
+func (d *Decider) completeTask(o belay.Order, c belay.CompleteTask) ([]core.Fact, []core.Send, error) {
+	s := &d.s
+	c.By = o.Principal
+	if s.Session == "" {
+		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
+	}
+	if slices.Contains(s.Turns, c.Turn) {
+		return nil, nil, nil
+	}
+	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
+	return []core.Fact{{IDs: s.ids(), Data: given}}, append(s.opens(c.Thread), core.Send{To: c.Task.Stream(), Command: c}), nil
+}
+
+// archiveAfter is how long a task that has ended stays in the lists.
+const archiveAfter = 7 * 24 * time.Hour
+
+// archive takes tasks out of the lists that ended long ago. Their history stays.
+func (s *State) archive(rd *core.Ready, now time.Time) {
+	for i := range s.Plan {
+		p := &s.Plan[i]
+		if p.ended() && !p.Over.IsZero() && !now.Before(p.Over.Add(archiveAfter)) && !s.Plan.needed(p.Task) {
+			rd.Decided = append(rd.Decided, core.Fact{IDs: belay.IDs{Session: s.Session, Task: p.Task}, Data: event.TaskArchived{Reason: "it ended more than 7 days ago"}})
+		}
+	}
+}
+
+// needed reports whether an open task has an edge to another one.
+func (all Plan) needed(id belay.TaskID) bool {
+	return slices.ContainsFunc(all, func(p Planned) bool {
+		return !p.ended() && slices.ContainsFunc(p.Edges, func(e Edge) bool { return e.Target == string(id) })
+	})
 }
 
 // linkTasks adds an edge or removes one.
@@ -280,20 +368,86 @@ func (s *State) cancelParts(rd *core.Ready) {
 	}
 }
 
-// startPlanned starts the first of the tasks that nothing blocks any more, by priority,
-// then age; or says of one that it can't start.
-func (s *State) startPlanned(rd *core.Ready) {
-	var next *Planned
+// endWholes ends tasks of parts whose parts have all ended.
+func (s *State) endWholes(rd *core.Ready) {
 	for i := range s.Plan {
 		p := &s.Plan[i]
-		if !p.waits() {
+		if p.CompleteAt <= 0 || p.ended() || p.Status == "verifying" {
+			continue
+		}
+		all, over, well := 0, 0, 0
+		for j := range s.Plan {
+			part := &s.Plan[j]
+			if !slices.ContainsFunc(part.Edges, func(e Edge) bool { return e.Relation == belay.RelationParent && e.Target == string(p.Task) }) {
+				continue
+			}
+			all++
+			if part.ended() {
+				over++
+			}
+			if part.Status == "completed" || part.Optional && part.ended() {
+				well++
+			}
+		}
+		if all == 0 || over < all {
+			continue
+		}
+		said := fmt.Sprintf("%d of %d parts were completed", well, all)
+		c := belay.Command(belay.CompleteTask{Summary: belay.Content{Text: said}, Output: p.Text})
+		if p.Status == event.PlanUnbound {
+			c = belay.FailTask{Reason: said + "; " + p.Reason}
+		}
+		if float64(well) < p.CompleteAt*float64(all)-1e-9 {
+			c = belay.FailTask{Reason: fmt.Sprintf("%s; %d %% are needed", said, int(p.CompleteAt*100))}
+		}
+		if _, completes := c.(belay.CompleteTask); completes && p.Input != nil && p.Text == nil {
+			rd.Effects = append(rd.Effects, core.BindInput{IDs: belay.IDs{Session: s.Session, Task: p.Task}, Input: *p.Input, Whole: true})
+			continue
+		}
+		rd.Decided = append(rd.Decided, s.planned(event.PlannedTask{Task: p.Task, Status: "verifying"}))
+		rd.Sends = append(rd.Sends, core.Send{To: p.Task.Stream(), Command: c})
+	}
+}
+
+// aging is how long a task waits until it goes before those of one priority more.
+const aging = 5 * time.Minute
+
+// urgency is a task's priority with what its waiting adds.
+func (p *Planned) urgency(now time.Time) int {
+	n := value(p.Priority)
+	if !p.Since.IsZero() && now.After(p.Since) {
+		n += int(now.Sub(p.Since) / aging)
+	}
+	return n
+}
+
+// startPlanned starts the first of the tasks that nothing blocks any more, by priority,
+// then age; or says of one that it can't start. Those that run are at most as many as
+// agents may; those that declare memory don't overtake one that waits for some.
+func (s *State) startPlanned(rd *core.Ready, now time.Time) {
+	var next, light *Planned // light declares no memory
+	running := 0
+	for i := range s.Plan {
+		p := &s.Plan[i]
+		if p.Begun && !p.ended() {
+			running++
+		}
+		if p.Status == event.PlanUnbound && p.CompleteAt == 0 { // what it was to be given can't be
+			rd.Decided = append(rd.Decided, s.planned(event.PlannedTask{Task: p.Task, Status: "failed", Reason: p.Reason}))
+			rd.Sends = append(rd.Sends, core.Send{To: p.Task.Stream(), Command: belay.FailTask{Reason: p.Reason}})
+			return
+		}
+		if !p.waits() || s.pauseOf(p.Task) != nil {
 			continue
 		}
 		open, bad, onFailed := s.Plan.obstacle(p)
+		why := s.noRoom(p)
 		if bad != nil {
-			why := fmt.Sprintf("task %s is %s", bad.Task, bad.Status)
+			why = fmt.Sprintf("task %s is %s", bad.Task, bad.Status)
+		}
+		if bad != nil || !open && why != "" {
 			switch {
-			case onFailed == belay.OnFailedSkip:
+			case bad != nil && onFailed == belay.OnFailedSkip:
 				rd.Decided = append(rd.Decided, s.planned(event.PlannedTask{Task: p.Task, Status: "cancelled", Reason: "skipped: " + why}))
 				rd.Sends = append(rd.Sends, core.Send{To: p.Task.Stream(), Command: belay.CancelTask{Reason: "skipped: " + why}})
 				return
@@ -304,25 +458,87 @@ func (s *State) startPlanned(rd *core.Ready) {
 			}
 			continue
 		}
-		if !open && (next == nil || value(p.Priority) > value(next.Priority)) {
+		if !open && p.Input != nil && p.Text == nil {
+			rd.Effects = append(rd.Effects, core.BindInput{IDs: belay.IDs{Session: s.Session, Task: p.Task}, Input: *p.Input})
+			continue
+		}
+		if !open && (next == nil || p.urgency(now) > next.urgency(now)) {
 			next = p
 		}
+		if !open && p.Memory.Declared == 0 && (light == nil || p.urgency(now) > light.urgency(now)) {
+			light = p
+		}
 	}
-	if next == nil {
+	if next != nil {
+		if why := s.crowded(next.Memory); why != "" && next.Reason != why {
+			rd.Decided = append(rd.Decided, s.planned(event.PlannedTask{Task: next.Task, Status: "queued", Reason: why}))
+			rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Thread: next.Thread, Turn: next.Turn, Rules: value(next.Rules), Reason: why}})
+			return
+		} else if why != "" {
+			next = light
+		}
+	}
+	if next == nil || running >= s.Settings.Agents.OrDefaults().Running {
+		return
+	}
+	if next.Text != nil {
+		rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.UpdateTask{Objective: next.Text}})
+	}
+	if next.Agent != nil {
+		s.startAgent(rd, next)
 		return
 	}
 	given := event.SessionUpdated{Thread: next.Thread, Task: next.Task, Turn: next.Turn, Planned: &event.PlannedTask{Task: next.Task, Status: "running"}}
 	gift, budget := s.advance(s.Budget, next.Thread, len(rd.Decided)+1)
 	rd.Sends = append(rd.Sends, s.opens(next.Thread)...)
 	rd.Decided = append(append(rd.Decided, core.Fact{IDs: s.ids(), Data: given}), gift...)
-	rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Budget: budget}})
+	rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Budget: budget, Note: s.Plan.missing(next)}})
 }
 
-func value(p *int) int {
-	if p == nil {
-		return 0
+// noRoom says why the agent that is to do a task can't work, however long it waits; empty:
+// it can.
+func (s *State) noRoom(p *Planned) (why string) {
+	l := s.Settings.Agents.OrDefaults()
+	switch {
+	case p.Agent != nil:
+		why, _ = s.Family.refusal(l, p.Thread, false, p.Memory)
+	case beyond(l, p.Memory):
+		why = tooBig(l, p.Memory)
 	}
-	return *p
+	if why != "" {
+		return codeAgentLimit + ": " + why
+	}
+	return ""
+}
+
+// startAgent opens the sub-agent that is to do a task, as a child of the thread that the
+// task was given to, and starts the task there. It waits until there is a place.
+func (s *State) startAgent(rd *core.Ready, p *Planned) {
+	if s.working() >= s.Settings.Agents.OrDefaults().Running {
+		return
+	}
+	child := Child{ID: p.Agent.Subagent, Parent: p.Thread, Turn: p.Turn, Task: p.Task, Agent: p.Agent.Agent, Priority: value(p.Priority), Background: true,
+		childPlace: childPlace{Workspace: p.Agent.Workspace, Worktree: p.Agent.Worktree}}
+	child.Memory = p.Memory
+	child.Thread, _ = OfSubagent(child.ID)
+	if p.Rules != nil {
+		child.Rules = *p.Rules
+	}
+	rd.Sends = append(rd.Sends, s.opens(p.Thread)...)
+	given := event.SessionUpdated{Thread: p.Thread, Task: p.Task, Turn: p.Turn, Planned: &event.PlannedTask{Task: p.Task, Status: "running"}}
+	facts, sends := s.openChild(&child, p.Agent.Text, nil, p.Agent.Taint)
+	rd.Decided = append(append(rd.Decided, core.Fact{IDs: s.ids(), Data: given}), facts...)
+	rd.Sends = append(append(rd.Sends, sends...),
+		core.Send{To: p.Task.Stream(), Command: belay.StartTask{Subagent: child.ID, Thread: child.Thread, Budget: s.toldBudget()}},
+		child.tell(belay.TellParent{Agent: child.Agent, Nickname: child.Nickname, Task: child.Task}))
+}
+
+// value is what a pointer leads to; zero: nowhere.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // opens opens a thread that the session hasn't got.
@@ -340,9 +556,11 @@ func (s *State) opens(thread belay.ThreadID) []core.Send {
 // applyPlan folds the facts of planned tasks.
 func (s *State) applyPlan(e event.Envelope) {
 	switch p := e.Data.(type) {
+	case event.TaskArchived:
+		s.Plan = slices.DeleteFunc(s.Plan, func(t Planned) bool { return t.Task == e.IDs.Task })
 	case event.SessionUpdated:
 		if p.Planned != nil {
-			s.mark(*p.Planned)
+			s.mark(*p.Planned, e.Time)
 		}
 	case event.TaskDependencyUpdated:
 		t := s.Plan.Find(e.IDs.Task)
@@ -360,7 +578,7 @@ func (s *State) applyPlan(e event.Envelope) {
 	}
 }
 
-func (s *State) mark(m event.PlannedTask) {
+func (s *State) mark(m event.PlannedTask, at time.Time) {
 	p := s.Plan.Find(m.Task)
 	if p == nil {
 		s.Plan = append(s.Plan, Planned{PlannedTask: m})
@@ -368,9 +586,18 @@ func (s *State) mark(m event.PlannedTask) {
 		return
 	}
 	p.Status, p.Reason = m.Status, m.Reason
+	if m.Text != nil {
+		p.Text = m.Text
+	}
 	p.Begun = p.Begun || m.Status == "running"
+	if p.ended() {
+		p.Over = at
+	}
+	if m.Status == "queued" && p.Since.IsZero() {
+		p.Since = at
+	}
 	if m.Turn != "" {
-		p.Thread, p.Turn = m.Thread, m.Turn
+		p.Thread, p.Turn, p.Agent, p.Rules, p.Memory = m.Thread, m.Turn, m.Agent, m.Rules, m.Memory
 	}
 	if m.Priority != nil {
 		p.Priority = m.Priority

@@ -233,3 +233,72 @@ func TestRandomPlansKeepTheirOrder(t *testing.T) {
 		}
 	}
 }
+
+// A task of parts ends when they have, well if enough of them did.
+func TestATaskOfPartsEndsWithThem(t *testing.T) {
+	for well, want := range map[int]string{5: "complete whole", 4: "complete whole", 3: "fail whole"} {
+		b := planner(t)
+		if _, _, err := b.try(belay.PlanTask{Task: "whole", Objective: belay.Content{Text: "all"}, Plan: belay.TaskPlan{CompleteAt: 0.8}}); err != nil {
+			t.Fatal(err)
+		}
+		if _, _, err := b.try(belay.BeginTask{Task: "whole", Thread: "thr_1", Turn: "turn_w", Rules: rules}); belay.CodeOf(err) != belay.CodeBadState {
+			t.Errorf("a task of parts is started: %v", err)
+		}
+		for i := range 5 {
+			b.wants()
+			id := belay.TaskID(fmt.Sprint("part", i))
+			if _, _, err := b.try(belay.PlanTask{Task: id, Parent: "whole", Objective: belay.Content{Text: "one"}}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		for i := range 5 {
+			status := "failed"
+			if i < well {
+				status = "completed"
+			}
+			b.do(belay.MarkTask{Task: belay.TaskID(fmt.Sprint("part", i)), Status: status})
+		}
+		b.wants(want)
+		b.wants()
+	}
+}
+
+// Of tasks that can start, as many run as agents may; one that waits long goes before
+// those of a higher priority.
+func TestTasksWaitForAPlaceAndAge(t *testing.T) {
+	b := planner(t)
+	b.d.s.Settings.Agents.Running = 1
+	high := 1
+	for _, id := range []belay.TaskID{"first", "old", "young"} {
+		if err := b.plan(id); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b.do(belay.MarkTask{Task: "young", Status: "accepted", Priority: &high})
+	b.begin("first")
+	b.wants("start first")
+	b.begin("old")
+	b.begin("young")
+	b.wants()
+	b.d.s.Plan.Find("old").Since = time.Unix(0, 0)
+	b.d.s.Plan.Find("young").Since = time.Unix(0, 0).Add(11 * time.Minute)
+	if rd := b.d.Next(time.Unix(0, 0).Add(time.Hour)); len(rd.Decided) > 0 {
+		t.Errorf("%d facts while no place is free", len(rd.Decided))
+	}
+	b.do(belay.MarkTask{Task: "first", Status: "completed"})
+	for _, c := range []struct {
+		now  time.Duration
+		want string
+	}{{4 * time.Minute, "young"}, {12 * time.Minute, "old"}} {
+		rd := b.d.Next(time.Unix(0, 0).Add(c.now))
+		got := ""
+		for _, m := range rd.Sends {
+			if m.To.Kind() == belay.KindTask {
+				got = m.To.ID()
+			}
+		}
+		if got != c.want {
+			t.Errorf("after %v %q starts, not %q", c.now, got, c.want)
+		}
+	}
+}

@@ -30,8 +30,9 @@ func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left bel
 	case now.Before(said.Until):
 		rd.Effects, rd.Wake = append(rd.Effects, core.Timer{Name: "quota/" + g.ID}), said.Until
 	default:
-		none := left.Max(belay.Amounts{})
-		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: said.Tries + 1, User: l.User, Least: g.Least.Sub(none), Most: g.Most.Sub(none), Quotas: l.Shared})
+		none := belay.Amounts{}
+		left = left.Max(none) // and nothing is asked of what the session has more of than it needs
+		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: said.Tries + 1, User: l.User, Least: g.Least.Sub(left).Max(none), Most: g.Most.Sub(left).Max(none), Quotas: l.Shared})
 	}
 	return true
 }

@@ -4,8 +4,10 @@
 package session
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -16,7 +18,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/6"
+const Version = "session/11"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -43,8 +45,14 @@ type State struct {
 
 	Budget grant.Ledger `json:"budget,omitzero"`
 
-	Family Family `json:"family,omitempty"`
-	Plan   Plan   `json:"plan,omitempty"`
+	Family Family        `json:"family,omitempty"`
+	Shared []SharedGrant `json:"shared,omitempty"` // what people allowed, by trees
+	Plan   Plan          `json:"plan,omitempty"`
+
+	Paused []event.TaskPause `json:"paused,omitempty"` // tasks
+
+	ModeChanged     bool `json:"modeChanged,omitempty"` // since the session began: rules may be of before
+	BoundaryChanged bool `json:"boundaryChanged,omitempty"`
 
 	Use      belay.WorkspaceUse `json:"use,omitzero"`
 	Worktree *belay.Worktree    `json:"worktree,omitempty"`
@@ -77,15 +85,21 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 	case belay.UseWorkspace:
 		return d.use(c)
 	case belay.AskGrants:
-		return d.s.ask(c), nil, nil
+		return d.s.ask(c)
 	case belay.ReturnGrant:
 		return d.s.takeBack(c), nil, nil
 	case belay.SetBudget:
 		return d.s.setBudget(c, o.Principal)
 	case belay.PlanTask:
-		return d.planTask(c)
+		return d.planTask(o, c)
 	case belay.BeginTask:
 		return d.beginTask(o, c)
+	case belay.CompleteTask:
+		return d.completeTask(o, c)
+	case belay.CancelTask:
+		return d.cancelTask(o, c)
+	case belay.PauseTask:
+		return d.pauseTask(o, c)
 	case belay.LinkTasks:
 		return d.linkTasks(c)
 	case belay.MarkTask:
@@ -148,7 +162,7 @@ func (d *Decider) submit(o belay.Order, c belay.SubmitWork) ([]core.Fact, []core
 	ledger := s.Budget
 	ledger.Shared = c.Quotas
 	gift, budget := s.advance(ledger, c.Thread, 1+len(quotas))
-	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template, Queue: c.Queue, Place: s.Seq + 1, Priority: c.Priority, Budget: budget}})
+	sends = append(sends, core.Send{To: c.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: c.Thread, Turn: c.Turn, Rules: c.Rules, Template: c.Template, Queue: c.Queue, Place: s.Seq + 1, Priority: c.Priority, Budget: budget, Acceptance: c.Acceptance, Retry: c.Retry}})
 	given := event.SessionUpdated{Thread: c.Thread, Task: c.Task, Turn: c.Turn}
 	if s.Archived { // who works on it wants to see it
 		given.Archived = new(bool)
@@ -171,6 +185,11 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 		}
 	}
 	facts = append(facts, core.Fact{IDs: s.ids(), Data: event.SessionUpdated{Settings: &c.Settings}})
+	if after := s.with(c.Settings); c.Settings.Mode != s.Settings.Mode || c.Settings.Boundary != s.Settings.Boundary {
+		for i := range s.Family {
+			sends = append(sends, after.limits(s.Family[i].Thread)...)
+		}
+	}
 	if c.Settings.Queue != s.Settings.Queue {
 		for _, thread := range s.Threads {
 			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.ConfigureQueue{Queue: c.Settings.Queue}})
@@ -179,11 +198,42 @@ func (d *Decider) update(o belay.Order, c belay.UpdateSession) ([]core.Fact, []c
 	return append(facts, granted(s.ids(), s.Grants, c.Settings, o.Principal)...), sends, nil
 }
 
+// with is the state with other settings.
+func (s State) with(settings belay.Settings) State {
+	s.ModeChanged = s.ModeChanged || settings.Mode != s.Settings.Mode
+	s.BoundaryChanged = s.BoundaryChanged || settings.Boundary != s.Settings.Boundary
+	s.Settings = settings
+	return s
+}
+
+// limits tells a child what of the settings changed since the session began, because its
+// rules are those that its parent had.
+func (s *State) limits(child belay.ThreadID) []core.Send {
+	var c belay.LimitMode
+	if s.ModeChanged {
+		c.Mode = s.Settings.Mode
+	}
+	if s.BoundaryChanged {
+		c.Boundary = cmp.Or(s.Settings.Boundary, policy.ModeBoundary(s.Settings.Mode))
+	}
+	if c == (belay.LimitMode{}) {
+		return nil
+	}
+	return []core.Send{{To: child.Stream(), Command: c}}
+}
+
 // revoke removes an allowance from the settings and sends the change to the
 // threads, whose turns have rules that name it.
 func (d *Decider) revoke(o belay.Order, c belay.RevokeGrant) ([]core.Fact, []core.Send, error) {
 	s := &d.s
 	i := slices.IndexFunc(s.Grants, func(g policy.Grant) bool { return string(g.ID) == c.Grant })
+	if g := s.shared(belay.EventID(c.Grant)); g != nil {
+		facts, sends := s.revokeShared(g, o.Principal, c.Reason)
+		return facts, sends, nil
+	}
+	if i < 0 && strings.HasPrefix(o.Principal, "stream:") { // it was used up meanwhile
+		return nil, nil, nil
+	}
 	if i < 0 {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "the session has no such grant").At(c.Grant)
 	}
@@ -208,6 +258,9 @@ func (d *Decider) use(c belay.UseWorkspace) ([]core.Fact, []core.Send, error) {
 	if s.Session == "" {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
 	}
+	if c.Subagent != "" {
+		return s.settle(c)
+	}
 	if c.Use != nil && *c.Use == s.Use {
 		c.Use = nil
 	}
@@ -220,7 +273,9 @@ func (d *Decider) use(c belay.UseWorkspace) ([]core.Fact, []core.Send, error) {
 	var sends []core.Send
 	if c.Use != nil && (c.Use.Use == belay.UseReader || s.Use.Use == belay.UseReader) {
 		for _, thread := range s.All() {
-			sends = append(sends, core.Send{To: thread.Stream(), Command: belay.UseWorkspace{Use: c.Use}})
+			if s.Family.tree(thread) == "" {
+				sends = append(sends, core.Send{To: thread.Stream(), Command: belay.UseWorkspace{Use: c.Use}})
+			}
 		}
 	}
 	return []core.Fact{{IDs: s.ids(), Data: event.SessionUpdated{Use: c.Use, Worktree: c.Worktree}}}, sends, nil
@@ -246,6 +301,8 @@ func (d *Decider) Apply(e event.Envelope) {
 		}
 	case event.PolicyChanged:
 		switch {
+		case p.Kind == "grant" && p.Thread != "":
+			s.applyShared(p)
 		case p.Kind == "grant" && p.Op == "granted":
 			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By, ID: e.ID(), Scope: "session", Dialect: policy.Dialect(p.Dialect)})
 		case p.Kind == "grant" && p.Op == "revoked":
@@ -256,7 +313,7 @@ func (d *Decider) Apply(e event.Envelope) {
 
 func (s *State) updated(p event.SessionUpdated) {
 	if p.Settings != nil {
-		s.Settings = *p.Settings
+		*s = s.with(*p.Settings)
 	}
 	if p.Title != "" {
 		s.Title = p.Title
@@ -273,6 +330,9 @@ func (s *State) updated(p event.SessionUpdated) {
 	}
 	if p.Hold != nil {
 		s.applyHold(*p.Hold)
+	}
+	if p.Pause != nil {
+		s.applyPause(*p.Pause)
 	}
 	if p.Used != nil {
 		s.applyUsed(*p.Used)
@@ -311,8 +371,15 @@ func (s *State) joins() {
 // Next answers what threads ask for.
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	d.s.givePlaces(&rd)
+	d.s.settleTrees(&rd)
 	if d.s.cancelParts(&rd); len(rd.Decided) == 0 {
-		d.s.startPlanned(&rd)
+		d.s.endWholes(&rd)
+	}
+	if len(rd.Decided) == 0 {
+		d.s.startPlanned(&rd, now)
+	}
+	if len(rd.Decided) == 0 {
+		d.s.archive(&rd, now)
 	}
 	d.s.grantHolds(&rd)
 	d.s.grantBudget(&rd, now)

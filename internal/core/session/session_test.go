@@ -28,6 +28,8 @@ type bench struct {
 	t   *testing.T
 	d   *Decider
 	log []event.Envelope
+
+	sent []core.Send
 }
 
 func newBench(t *testing.T) *bench { return &bench{t: t, d: New(stream)} }
@@ -36,6 +38,7 @@ func newBench(t *testing.T) *bench { return &bench{t: t, d: New(stream)} }
 func (b *bench) try(c belay.Command) ([]core.Fact, []core.Send, error) {
 	b.t.Helper()
 	facts, sends, err := b.d.Handle(belay.Order{Principal: "user:ann", Session: "sess_1", Stream: stream, Command: c}, time.Time{})
+	b.sent = append(b.sent, sends...)
 	for _, f := range facts {
 		e := event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data}
 		b.d.Apply(e)
@@ -185,7 +188,7 @@ func TestWhatASessionRefuses(t *testing.T) {
 	}{
 		{"work for no session", belay.SubmitWork{Turn: "turn_1"}, belay.CodeNotFound},
 		{"settings of no session", belay.UpdateSession{}, belay.CodeNotFound},
-		{"a command of others", belay.CancelTask{}, belay.CodeBadCommand},
+		{"a command of others", belay.EndAttempt{}, belay.CodeBadCommand},
 	} {
 		b := newBench(t)
 		before, _ := b.d.Save()

@@ -35,9 +35,13 @@ func (d *Decider) Apply(e event.Envelope) {
 			s.Use = *p.Use
 		}
 		if p.Pause != nil {
-			if s.Pause = p.Pause; p.Pause.Op == event.Resumed {
-				s.Pause = nil
-			}
+			s.applyPause(*p.Pause, p.Reason)
+		}
+		if p.Mode != "" {
+			s.Widest = belay.Mode(p.Mode)
+		}
+		if p.Boundary != "" {
+			s.Outer = p.Boundary
 		}
 		if p.Hold != nil {
 			s.applyHold(*p.Hold)
@@ -124,7 +128,7 @@ func (s *State) applyTurn(e event.Envelope) {
 	case event.ContextResolved:
 		s.looked(p)
 	case event.ThreadUpdated:
-		if p.Hold == nil && p.Pin == nil && p.Compact == nil && p.Pause == nil {
+		if p.Hold == nil && p.Pin == nil && p.Compact == nil && p.Pause == nil && p.Place == "" {
 			t.changeRules(p)
 		}
 		if p.Rules != nil {
@@ -153,11 +157,14 @@ func (s *State) applyTurn(e event.Envelope) {
 		s.applyVerdict(e, p)
 	case event.HookStarted:
 		s.Turn.check(e, p.Hook, nil)
+		t.sampled(e.IDs.Call, p.Hook, false, nil)
 	case event.HookCompleted:
 		t.Usage = t.Usage.Add(p.Usage)
+		t.sampled(e.IDs.Call, p.Hook, true, p.Output)
 		s.Turn.check(e, p.Hook, func(k *checked) { k.Decision, k.Code, k.Reason = policy.Decision(p.Decision), p.Code, p.Reason })
 	case event.HookFailed:
 		t.Usage = t.Usage.Add(p.Usage)
+		t.sampled(e.IDs.Call, p.Hook, true, nil)
 		s.Turn.check(e, p.Hook, func(k *checked) { k.Failed, k.Reason = true, p.Problem.Message })
 	case event.PermissionRequested:
 		if c := t.call(e.IDs.Call); c != nil {
@@ -182,6 +189,10 @@ func (s *State) applyTurn(e event.Envelope) {
 		if c := t.call(e.IDs.Call); c != nil {
 			c.Told = event.CutText(p.String(), maxSaid)
 		}
+	case event.TaskProgress:
+		if p.Check != nil {
+			s.applyCheck(e, *p.Check)
+		}
 	case event.SandboxViolation:
 		if c := t.call(e.IDs.Call); c != nil {
 			c.violated(p)
@@ -205,7 +216,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 		t.Route, t.Tried, t.NoRoute = event.Route{}, nil, ""
 	}
 	if p.Limits != nil {
-		t.Limits, t.Low = *p.Limits, ""
+		t.Limits, t.Low, t.Short = *p.Limits, "", false
 	}
 	t.forgetDenials()
 	for _, c := range t.calls() {
@@ -222,8 +233,11 @@ func (t *Turn) forgetDenials() {
 
 func (s *State) applyStatus(p event.RunStatus) {
 	t := s.Turn
+	if p.Phase == phaseLent {
+		t.Short = true
+	}
 	if p.Status == "cancelling" {
-		t.Stop = &Stop{By: p.By, Reason: p.Reason, Back: p.Phase == phaseRollback}
+		t.Stop = &Stop{By: p.By, Reason: p.Reason, Back: p.Phase == phaseRollback, Grace: p.Phase == phaseGrace}
 	}
 	if p.Phase == "takeover" {
 		s.recall()
@@ -247,6 +261,7 @@ func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 		t.Steps++
 		t.Nudged = t.Nudged || p.Kind == KindNudge
 	}
+	t.Short = false
 	st := t.Step
 	st.From, st.To = p.From, p.To
 	st.Attempt, st.Phase, st.Problem, st.MaxOutput = p.Attempt, stepRequested, nil, p.MaxOutput
@@ -317,6 +332,7 @@ func (s *State) end(e event.Envelope, o belay.Outcome, reason string) {
 	if o != belay.Completed || s.Turn.Completion == belay.CompletionRequired {
 		s.endProcs()
 	}
+	s.writesOff()
 	s.Prev = &Ended{Turn: s.Turn.Turn, Outcome: o, Reason: reason}
 	s.Turn = nil
 }

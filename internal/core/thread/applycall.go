@@ -16,6 +16,14 @@ func (t *Turn) calls() []*Call {
 	return t.Step.Calls
 }
 
+// AwaitsOthers reports whether the running turn does nothing but wait for agents.
+func (s *State) AwaitsOthers() bool {
+	if s.Turn == nil || s.Turn.Step == nil || s.Turn.Step.Phase != stepAnswered {
+		return false
+	}
+	return !slices.ContainsFunc(s.Turn.calls(), func(c *Call) bool { return c.Phase != CallOver && c.Phase != CallWaits }) && !s.Turn.Step.settled()
+}
+
 func (t *Turn) call(id belay.CallID) *Call {
 	if i := slices.IndexFunc(t.calls(), func(c *Call) bool { return c.ID == id }); i >= 0 && id != "" {
 		return t.Step.Calls[i]
@@ -71,6 +79,7 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 	switch ask.Kind {
 	case askForm:
 		c.Phase = CallJudged
+		c.Sample.Allowed = c.Input.Request != nil && p.Decision == "answer"
 	case "permission":
 		s.Turn.answeredWider(c, ask, p)
 		c.Again = nil
@@ -112,7 +121,11 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 	t.Calls++
 	t.ran(c)
 	s.Purse.ran(c)
-	t.Failing, t.Denied = nil, false
+	if c.Check != "" {
+		c.Ended = &callEnd{Exit: p.Exit, Output: lastLines(p.Output.Text)}
+		return
+	}
+	t.Failing, t.Denied, t.Step.Worked = nil, false, true
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.Files.saw(e.Seq, p.Files)
 	s.works(p.Instructions)
@@ -149,6 +162,15 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	t.Calls++
 	t.ran(c)
 	s.Purse.ran(c)
+	if c.Check != "" {
+		c.Ended = &callEnd{Problem: &p.Problem, Output: lastLines(p.Output.Text)}
+		return
+	}
+	if p.Problem.Code == codeChecksFailed {
+		t.Red++
+		t.Verified = nil
+		return
+	}
 	if p.Problem.Class != "skipped" {
 		t.Denied = p.Problem.Class == "denied"
 	}
@@ -171,7 +193,7 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	if c.Attempt > 0 || c.Problem != nil {
 		t.track(c, "", p.Problem.Code, false)
 	}
-	if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
+	if f := c.Name + " " + p.Problem.Code; !t.Step.Worked && !slices.Contains(t.Failing, f) {
 		t.Failing = append(t.Failing, f)
 	}
 }

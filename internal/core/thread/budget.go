@@ -28,17 +28,25 @@ type purse struct {
 // limited reports whether the session has a budget.
 func (p *purse) limited() bool { return p.Limit != belay.Amounts{} }
 
-// has is what was given and is neither spent nor reserved.
-func (p *purse) has() (a belay.Amounts) {
+// given is what the grants are together.
+func (p *purse) given() (a belay.Amounts) {
 	for _, g := range p.Grants {
 		a = a.Add(g.Amount)
 	}
-	a = a.Sub(p.Spent)
+	return a
+}
+
+// has is what was given and is neither spent nor reserved.
+func (p *purse) has() belay.Amounts {
+	a := p.given().Sub(p.Spent)
 	for _, r := range p.Open {
 		a = a.Sub(r.Amount)
 	}
 	return a.Only(p.Limit)
 }
+
+// rest is what was given and isn't spent, though some of it may be reserved.
+func (p *purse) rest() belay.Amounts { return p.given().Sub(p.Spent).Max(belay.Amounts{}) }
 
 // asked is the request that the session hasn't answered with a grant.
 func (p *purse) asked() *grant.Grant[belay.ThreadID] {
@@ -112,31 +120,58 @@ func (d spending) returnBudget() {
 	p := &d.Purse
 	idle := d.Turn == nil && len(d.Queue) == 0 && d.Compacting == nil && d.Wish == nil
 	needs := !p.Recalled || !d.Turn.underway()
-	if d.Pause != nil {
+	if d.Paused() != nil {
 		needs = len(p.Grants) == 0 || d.Turn == nil
 	}
 	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (needs || p.asked() != nil) || len(p.Open) > 0 && idle {
 		return
 	}
-	var b belay.BudgetReturn
-	var given belay.Amounts
-	for _, g := range p.Grants {
-		given = given.Add(g.Amount)
-		b.Closed = append(b.Closed, g.ID)
-	}
-	b.Spent = p.Spent
-	rest := given.Sub(p.Spent).Max(belay.Amounts{})
-	if b.Back = rest; !idle {
+	b := belay.BudgetReturn{Back: p.rest()}
+	if !idle {
+		last := p.Grants[len(p.Grants)-1]
 		has := p.has().Max(belay.Amounts{})
-		b.ID, b.Back = p.Grants[len(p.Grants)-1].ID, has.Sub(has.Min(d.finalRoom()))
-		b.Waits = d.Turn.waitsForAgents()
-		if b.Back == (belay.Amounts{}) && (!b.Waits || p.Grants[len(p.Grants)-1].Waits) {
+		b.ID, b.Kept = last.ID, b.Back
+		b.Back = has.Sub(has.Min(d.needed()))
+		b.Kept = b.Kept.Sub(b.Back)
+		b.Waits = d.Turn.waitsForOthers()
+		if b.Back == (belay.Amounts{}) && (!b.Waits || last.Waits) {
 			return
 		}
-		b.Kept = rest.Sub(b.Back)
 	}
+	d.giveBack(b)
+}
+
+// giveBack ends all grants, but for what is kept of one of them.
+func (d spending) giveBack(b belay.BudgetReturn) {
+	for _, g := range d.Purse.Grants {
+		b.Closed = append(b.Closed, g.ID)
+	}
+	b.Spent = d.Purse.Spent
 	d.record(d.threadFact(event.LimitChanged{Op: event.LimitReturned, Scope: "thread", GrantID: b.ID, Closed: b.Closed, Amount: b.Back, Spent: b.Spent, Kept: b.Kept, Waits: b.Waits}))
 	d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Budget: &b}})
+}
+
+// needed is what a turn keeps of its budget when the session wants it back: what its final
+// step takes; a call for each that began, and for each that only the budget keeps from
+// beginning; and time, while some passes or is about to. What a call asked for is its own
+// until it has begun, or the same budget would go around without being used.
+func (d spending) needed() belay.Amounts {
+	n := d.finalRoom()
+	if d.Turn.driven() {
+		n.Time = mostOfRest.Time
+	}
+	if st := d.Turn.Step; st != nil && st.Phase == stepRequested {
+		n.Calls = leastOfRest.Calls
+	}
+	for i, c := range d.Turn.calls() {
+		switch {
+		case c.begun():
+			n.Calls++
+		case d.Paused() == nil && d.rules != nil && d.couldBegin(i):
+			n.Calls, n.Time = n.Calls+1, mostOfRest.Time
+		}
+	}
+	return n.Only(d.Purse.Limit)
 }
 
 // underway reports whether a step's request is out, or its calls aren't over.
@@ -144,9 +179,12 @@ func (t *Turn) underway() bool {
 	return t != nil && t.Step != nil && (t.Step.Phase == stepRequested || t.Step.Phase == stepAnswered && !t.Step.settled())
 }
 
-// waitsForAgents reports whether nothing of the turn goes on before agents end.
-func (t *Turn) waitsForAgents() bool {
-	return t.underway() && t.Step.Phase == stepAnswered && !slices.ContainsFunc(t.Step.Calls, func(c *Call) bool { return c.Phase != CallOver && c.Phase != CallWaits })
+// waitsForOthers reports whether nothing of the turn goes on before agents end, or a person
+// answers.
+func (t *Turn) waitsForOthers() bool {
+	return t.underway() && t.Step.Phase == stepAnswered && !slices.ContainsFunc(t.Step.Calls, func(c *Call) bool {
+		return c.Phase != CallOver && c.Phase != CallWaits && (c.Ask == nil || !c.Ask.Open)
+	})
 }
 
 // applyLimit folds a step of the budget.

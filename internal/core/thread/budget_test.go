@@ -31,16 +31,17 @@ type spenders struct {
 	open   map[string]int64 // reservations by stream and request, in millionths
 	closed map[string]int   // times that each was charged
 	spent  int64
+	calls  int64 // that began
 }
 
-func newSpenders(t *rapid.T, limit int64) *spenders {
+func newSpenders(t *rapid.T, limit belay.Amounts) *spenders {
 	rules := Rules{Workspace: "/ws", Tokens: 500, Boundary: Boundary{Level: "L0"}, Tools: testTools(),
 		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}},
-		Settings: belay.Settings{Provider: "a", Model: "x", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits}}
+		Settings: belay.Settings{Provider: "a", Model: "x", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits}}
 	raw, _ := json.Marshal(rules)
 	s := &spenders{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), d: map[belay.StreamID]core.Decider{}, seq: map[belay.StreamID]int64{}, mail: map[belay.StreamID][]belay.Command{},
 		rules: belay.Ref{Digest: belay.DigestOf(raw), Size: int64(len(raw))}, raw: raw, open: map[string]int64{}, closed: map[string]int{}}
-	s.mail[togetherStream] = []belay.Command{belay.CreateSession{Workspace: "/ws", Settings: belay.Settings{Budget: belay.Amounts{MicroUSD: limit}}}}
+	s.mail[togetherStream] = []belay.Command{belay.CreateSession{Workspace: "/ws", Settings: belay.Settings{Budget: limit}}}
 	s.deliver(togetherStream)
 	return s
 }
@@ -75,6 +76,14 @@ func (s *spenders) add(id belay.StreamID, facts []core.Fact, sends []core.Send) 
 					s.t.Fatalf("%s: charged %d of %d, %d times", key, p.Amount, s.open[key], s.closed[key])
 				}
 				s.spent += p.Amount
+			case event.ToolStarted:
+				if p.Attempt == 1 {
+					s.calls++
+				}
+			case event.ToolFailed:
+				if asked := d.(*Decider).s.Purse.asked(); p.Problem.Code == lows[belay.BudgetCalls].code && (asked == nil || !asked.Refused) {
+					s.t.Fatalf("a call is refused that the session wasn't asked for: %+v", asked)
+				}
 			}
 		}
 		for _, x := range sends {
@@ -112,10 +121,11 @@ func (s *spenders) waiting() (ids []belay.StreamID) {
 	return ids
 }
 
-// asking are the threads whose request is out, or whose conversation is shortened.
+// asking are the threads whose request is out, whose calls run, or whose conversation is
+// shortened.
 func (s *spenders) asking() (ids []belay.StreamID) {
 	for id, d := range s.d {
-		if d, ok := d.(*Decider); ok && (requested(d) || d.s.Compacting.runs()) {
+		if d, ok := d.(*Decider); ok && (requested(d) || running(d) != nil || d.s.Compacting.runs()) {
 			ids = append(ids, id)
 		}
 	}
@@ -125,6 +135,13 @@ func (s *spenders) asking() (ids []belay.StreamID) {
 
 func requested(d *Decider) bool {
 	return d.s.Turn != nil && d.s.Turn.Step != nil && d.s.Turn.Step.Phase == stepRequested
+}
+
+func running(d *Decider) *Call {
+	if i := slices.IndexFunc(d.s.Turn.calls(), func(c *Call) bool { return c.Phase == CallRunning }); i >= 0 {
+		return d.s.Turn.Step.Calls[i]
+	}
+	return nil
 }
 
 // shortened ends a compaction in one of the ways that there are.
@@ -153,7 +170,8 @@ func (s *spenders) submit(n int) {
 // the last is that its driver died.
 func (s *spenders) ends(id belay.StreamID, how int) {
 	st := s.d[id].(*Decider)
-	if how < 4 && st.s.Compacting.runs() && (s.seq[id]%2 == 0 || !requested(st)) {
+	call := running(st)
+	if how < 4 && st.s.Compacting.runs() && (s.seq[id]%2 == 0 || !requested(st) && call == nil) {
 		s.shortened(id, how)
 		return
 	}
@@ -162,15 +180,27 @@ func (s *spenders) ends(id belay.StreamID, how int) {
 		s.add(id, facts, sends)
 		return
 	}
+	if call != nil {
+		ids := st.s.callIDs(call)
+		if how == 2 {
+			s.add(id, []core.Fact{{IDs: ids, Data: event.ToolFailed{Name: call.Name, Attempt: call.Attempt, Problem: event.Problem{Class: "internal", Code: "BROKE", Message: "no"}, Final: true}}}, nil)
+		} else {
+			s.add(id, []core.Fact{{IDs: ids, Data: event.ToolResult{Name: call.Name, Attempt: call.Attempt, Digest: belay.Digest(fmt.Sprint(s.seq[id]))}}}, nil)
+		}
+		return
+	}
 	step := st.s.Turn.Step
 	most := step.MaxOutput
 	switch how {
 	case 0: // an answer that ends the turn
 		s.add(id, []core.Fact{st.s.fact(event.ModelCompleted{Attempt: step.Attempt, Text: belay.Content{Text: "done"}, Usage: belay.Usage{Input: step.Tokens, Output: most, Reported: true}})}, nil)
-	case 1: // a short one with a call that no tool takes: another step follows
-		args := json.RawMessage(`{"n":` + fmt.Sprint(s.seq[id]) + `}`)
-		c := event.ModelCall{ID: belay.CallID(fmt.Sprint("call_", s.seq[id])), Name: "none", Args: args, ArgsHash: belay.DigestOf(args)}
-		s.add(id, []core.Fact{st.s.fact(event.ModelCompleted{Attempt: step.Attempt, Calls: []event.ModelCall{c}, Usage: belay.Usage{Input: step.Tokens, Output: most / 2, Reported: true}})}, nil)
+	case 1: // a short one with calls, of which one is of no tool: another step follows
+		var calls []event.ModelCall
+		for i, name := range []string{"read", "edit", "none", "exec", "read", "edit"}[:1+s.seq[id]%6] {
+			args := json.RawMessage(fmt.Sprintf(`{"path":"%d"}`, s.seq[id]+int64(i)))
+			calls = append(calls, event.ModelCall{ID: belay.CallID(fmt.Sprintf("call_%s_%d_%d", id[len(id)-1:], s.seq[id], i)), Name: name, Args: args, ArgsHash: belay.DigestOf(args), Path: fmt.Sprint(i)})
+		}
+		s.add(id, []core.Fact{st.s.fact(event.ModelCompleted{Attempt: step.Attempt, Calls: calls, Usage: belay.Usage{Input: step.Tokens, Output: most / 2, Reported: true}})}, nil)
 	case 2: // nothing came
 		s.add(id, []core.Fact{st.s.fact(event.ModelFailed{Attempt: step.Attempt, Problem: event.Problem{Class: "auth", Code: "AUTH", Message: "no"}})}, nil)
 	case 3: // it hung
@@ -179,13 +209,14 @@ func (s *spenders) ends(id belay.StreamID, how int) {
 }
 
 // TestThreadsOfASessionSpendNoMoreThanItsBudget: in any order in which commands of
-// the session and its threads arrive, requests end and drivers die.
+// the session and its threads arrive, requests and calls end and drivers die; and all that
+// wait for the budget, and for the workspace, come to an end.
 // Guarantee: E17.
 func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		limit := rapid.Int64Range(1, 400_000).Draw(t, "limit")
+		limit := belay.Amounts{MicroUSD: rapid.OneOf(rapid.Int64Range(1, 400_000), rapid.Just(int64(5_000_000))).Draw(t, "money"), Calls: rapid.SampledFrom([]int64{0, 1, 2, 5, 30, 60}).Draw(t, "calls")}
 		s := newSpenders(t, limit)
-		for range rapid.IntRange(1, 80).Draw(t, "moves") {
+		for range rapid.IntRange(40, 120).Draw(t, "moves") {
 			mail, out := s.waiting(), s.asking()
 			switch move := rapid.IntRange(0, 9).Draw(t, "move"); {
 			case move < 2:
@@ -193,7 +224,7 @@ func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
 			case move < 7 && len(mail) > 0:
 				s.deliver(rapid.SampledFrom(mail).Draw(t, "stream"))
 			case len(out) > 0:
-				s.ends(rapid.SampledFrom(out).Draw(t, "request"), rapid.IntRange(0, 4).Draw(t, "how"))
+				s.ends(rapid.SampledFrom(out).Draw(t, "request"), rapid.SampledFrom([]int{0, 1, 1, 1, 2, 3, 4}).Draw(t, "how"))
 			}
 			s.check(limit)
 		}
@@ -208,8 +239,8 @@ func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
 			s.check(limit)
 		}
 		l := s.d[togetherStream].(*session.Decider).State().Budget
-		if l.Spent.MicroUSD != s.spent || len(l.Grants) > 0 || len(s.open) != len(s.closed) {
-			t.Fatalf("at rest: spent %d, the session says %+v; %d reservations, %d charges", s.spent, l, len(s.open), len(s.closed))
+		if l.Spent.MicroUSD != s.spent || limit.Calls > 0 && l.Spent.Calls != s.calls || len(l.Grants) > 0 || len(s.open) != len(s.closed) {
+			t.Fatalf("at rest: spent %d and %d calls, the session says %+v; %d reservations, %d charges", s.spent, s.calls, l, len(s.open), len(s.closed))
 		}
 		for id, d := range s.d {
 			if d, ok := d.(*Decider); ok && (d.s.Turn != nil || len(d.s.Queue) > 0 || len(d.s.Purse.Grants) > 0) {
@@ -220,7 +251,7 @@ func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
 }
 
 // check holds what was charged and is reserved against the limit.
-func (s *spenders) check(limit int64) {
+func (s *spenders) check(limit belay.Amounts) {
 	s.t.Helper()
 	sum := s.spent
 	for key, amount := range s.open {
@@ -228,7 +259,7 @@ func (s *spenders) check(limit int64) {
 			sum += amount
 		}
 	}
-	if sum > limit {
-		s.t.Fatalf("%d is charged or reserved, of %d", sum, limit)
+	if sum > limit.MicroUSD || limit.Calls > 0 && s.calls > limit.Calls {
+		s.t.Fatalf("%d is charged or reserved, %d calls began, of %s", sum, s.calls, limit)
 	}
 }

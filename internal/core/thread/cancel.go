@@ -11,14 +11,25 @@ import (
 // nothing is in flight.
 func cancel(d *decision) bool {
 	t := d.Turn
-	if t.Stop == nil {
+	switch {
+	case t.Stop == nil:
 		return false
+	case t.Stop.Grace && t.Step != nil && t.Step.Limit == limitClosed && d.Paused() == nil:
+		return false // its last step
+	case t.Stop.Grace && d.Paused() == nil:
+		if d.settleAll("INTERRUPTED", "the turn is to end") && len(d.ready.Decided) == 0 {
+			d.ask(KindFinal)
+		}
+		return true
 	}
 	if d.settleAll("INTERRUPTED", "the turn was interrupted") {
 		d.fail(belay.Cancelled, "INTERRUPTED", stopReason(t.Stop.By, t.Stop.Reason))
 	}
 	return true
 }
+
+// limitClosed is the reason of the last step of a turn that is told to end.
+const limitClosed = "closed"
 
 // settleAll closes every call of the step that isn't over: questions are
 // cancelled, calls that didn't start are skipped, orphans are settled by their
@@ -75,14 +86,24 @@ func (d *decision) fail(o belay.Outcome, code, reason string) {
 	d.record(core.Fact{IDs: d.turnIDs(), Data: event.TurnFailed{
 		Outcome: o, Code: code, Reason: reason, PartialRef: t.Partial, Partial: t.PartialText, Stats: stats,
 	}})
-	d.report(belay.AttemptEnd{Outcome: o, Reason: reason})
+	end := belay.AttemptEnd{Outcome: o, Reason: reason, Cause: code}
+	if a := d.rules.agentUsed(); a != nil {
+		end.Agent = a.Title()
+	}
+	if d.Depth > 0 && (t.PartialText != "" || t.Partial != nil) {
+		end.Partial = &belay.Content{Text: event.CutText(t.PartialText, maxSaid), Ref: t.Partial}
+	} else if d.Depth > 0 && t.Step != nil && (t.Step.Text.Text != "" || t.Step.Text.Ref != nil) {
+		end.Partial = &belay.Content{Text: event.CutText(t.Step.Text.Text, maxSaid), Ref: t.Step.Text.Ref}
+	}
+	d.report(end)
 }
 
 // report tells the task how its attempt ended, and ends what is part of the turn.
 func (d *decision) report(end belay.AttemptEnd) {
+	end.Acted = d.Turn.Acted || len(d.Turn.Changed) > 0
 	if d.Depth > 0 { // its parent reads it
 		t := d.Turn
-		end.AttemptUse = belay.AttemptUse{Steps: t.Steps, Calls: t.Calls, Active: belay.Duration(t.Active), Usage: t.Usage, MicroUSD: t.Cost.MicroUSD}
+		end.AttemptUse = belay.AttemptUse{Steps: t.Steps, Calls: t.Calls, Active: belay.Duration(t.Active), Usage: t.Usage, MicroUSD: t.Cost.MicroUSD, Charged: d.Charged.Add(d.lent())}
 		for _, f := range d.ready.Decided { // calls that end with the turn
 			switch f.Data.(type) {
 			case event.ToolResult, event.ToolFailed:
@@ -90,6 +111,7 @@ func (d *decision) report(end belay.AttemptEnd) {
 			}
 		}
 		end.Taint = TaintNames(d.Taint, maxTaint)
+		end.Changed = event.Fitting(t.Changed, maxSaid)
 	}
 	d.endAttempt(d.Turn.Queued, end)
 	d.reportJoined(end)

@@ -85,6 +85,7 @@ func (s *State) applyCost(e event.Envelope) {
 		p.Open = slices.DeleteFunc(p.Open, func(r reservation) bool { return r.For == f.For })
 		took := belay.Amounts{MicroUSD: f.Amount, Tokens: f.Usage.Total()}
 		p.spend(took)
+		s.Charged = s.Charged.Add(took)
 		if s.Turn != nil && e.IDs.Turn == s.Turn.Turn {
 			s.Turn.Spent = s.Turn.Spent.Add(took)
 		}

@@ -290,8 +290,8 @@ func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate, 
 		return r, false
 	case has.Short(needs.Only(turn)) != "":
 		return r, false
-	case d.Purse.has().Short(needs.Only(limit)) != "":
-		d.askSession(d.Purse.has(), needs, needs)
+	case d.has().Short(needs.Only(limit)) != "":
+		d.askSession(d.has(), needs, needs)
 		return r, false
 	}
 	return r, true

@@ -251,6 +251,9 @@ func (s *State) countsBack(target int64) {
 
 // adds is how many tokens the model reads of a fact from then on.
 func (s *State) adds(ids belay.IDs, p event.Payload) int64 {
+	if c := s.Turn.call(ids.Call); c != nil && c.Check != "" {
+		return 0
+	}
 	switch p := p.(type) {
 	case event.ThreadStarted:
 		return p.Tokens

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -58,6 +59,23 @@ func (o Open) Version() string {
 		said += "\n" + o.Call.Name + "\n" + string(o.Call.ArgsHash) + "\n" + string(o.Within)
 	}
 	return belay.DigestOf([]byte(said)).Short()
+}
+
+// Alike names what a question asks for, whoever asks: the same call, in the same folder
+// and boundary. Empty: no other question is like it.
+func (s *State) Alike(o Open) belay.Digest {
+	if o.Call == nil || o.Kind != "permission" && o.Kind != "question" {
+		return ""
+	}
+	folder := s.Workspace
+	if o.Call.Stands != nil {
+		folder += "\n" + o.Call.Stands.Folder
+	}
+	stopped := ""
+	if o.Wider != nil && o.Call.Stopped != nil {
+		stopped = o.Call.Stopped.Op + " " + o.Call.Stopped.Target
+	}
+	return belay.DigestOf([]byte(strings.Join([]string{o.Kind, o.Call.Name, string(o.Call.ArgsHash), folder, string(o.Within), stopped}, "\n")))
 }
 
 // edits changes a call before it is allowed, and returns it as it runs then. It is judged again, so an edit gets past nothing that is denied.

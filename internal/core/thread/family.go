@@ -11,27 +11,46 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/lib/match"
+	"github.com/belay-run/belay/internal/policy"
 )
 
 // familyState is what a thread knows of the children that it started.
 type familyState struct {
-	Depth    int      `json:"depth,omitempty"` // of the thread itself; 0 is a main thread
-	Children []*child `json:"children,omitempty"`
+	Depth    int              `json:"depth,omitempty"`   // of the thread itself; 0 is a main thread
+	Lineage  []belay.Ancestor `json:"lineage,omitempty"` // from the main thread to this one
+	Children []*child         `json:"children,omitempty"`
+	Rests    bool             `json:"rests,omitempty"`  // the session knows that it waits and needs no place
+	Charged  belay.Amounts    `json:"charged,omitzero"` // money and tokens, ever, with children that a turn paid for
 }
 
 // child is a sub-agent as its parent sees it.
 type child struct {
-	ID         belay.SubagentID  `json:"id"`
-	Turn       belay.TurnID      `json:"turn"`
-	Call       belay.CallID      `json:"call"` // that started it
-	Agent      string            `json:"agent"`
-	Nickname   string            `json:"nickname,omitempty"`
-	Background bool              `json:"background,omitempty"`
-	Objective  *belay.Content    `json:"objective,omitempty"` // until it is asked for
-	Rules      *belay.Ref        `json:"rules,omitempty"`     // until it is asked for
-	Ended      bool              `json:"ended,omitempty"`
-	News       bool              `json:"news,omitempty"` // it ended, and the model doesn't know yet
-	End        *belay.AttemptEnd `json:"end,omitempty"`  // of the last ones that ended
+	ID         belay.SubagentID `json:"id"`
+	Turn       belay.TurnID     `json:"turn"`
+	Call       belay.CallID     `json:"call"` // that started it
+	Agent      string           `json:"agent"`
+	Nickname   string           `json:"nickname,omitempty"`
+	Task       belay.TaskID     `json:"task,omitempty"` // if it isn't made for it
+	Background bool             `json:"background,omitempty"`
+	Objective  *belay.Content   `json:"objective,omitempty"` // until it is asked for
+	Rules      *belay.Ref       `json:"rules,omitempty"`     // until it is asked for
+	wishes
+	loan
+	Ended bool              `json:"ended,omitempty"`
+	News  bool              `json:"news,omitempty"` // it ended, and the model doesn't know yet
+	Told  belay.TurnID      `json:"told,omitempty"` // in which the model learned of its end
+	End   *belay.AttemptEnd `json:"end,omitempty"`  // of the last ones that ended
+}
+
+// wishes are what a child is asked for with, besides its task and its rules, until then.
+type wishes struct {
+	Begin      *belay.Beginning `json:"begin,omitempty"`
+	Workspace  string           `json:"workspace,omitempty"`
+	Worktree   *belay.Worktree  `json:"worktree,omitempty"`
+	Acceptance []belay.Check    `json:"acceptance,omitempty"`
+	Retry      *belay.Retry     `json:"retry,omitempty"`
+	Memory     belay.MemoryNeed `json:"memory,omitzero"`
 }
 
 // maxEnds is how many results of children a thread keeps.
@@ -76,39 +95,83 @@ func (f *familyState) named(name string) *child {
 func (s *State) applyFamily(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.ThreadStarted:
-		s.Depth = p.Depth
+		s.Depth, s.Lineage = p.Depth, p.Lineage
 	case event.ModelRequested:
 		for _, c := range s.Children {
-			c.News = c.News && p.Attempt > 1
+			if c.News && p.Attempt == 1 {
+				c.News, c.Told = false, e.IDs.Turn
+			}
+		}
+	case event.ThreadUpdated:
+		if p.Place != "" {
+			s.Rests = p.Place == event.SubagentWaiting
+		}
+	case event.ToolStarted:
+		if t := s.Turn; t != nil {
+			t.Acted = t.Acted || !p.ReadOnly
 		}
 	case event.SubagentStatus:
 		s.applyChild(e, p)
+	case event.ArtifactChanged:
+		if p.Kind == "file" {
+			s.Turn.changes(p.Path)
+		}
+	}
+}
+
+// maxChanged bounds the files that a turn is known to have changed.
+const maxChanged = 100
+
+// changes folds that a file was changed in a turn, by itself or by a child.
+func (t *Turn) changes(files ...string) {
+	for _, f := range files {
+		if t != nil && len(t.Changed) < maxChanged && !slices.Contains(t.Changed, f) {
+			t.Changed = append(t.Changed, f)
+		}
 	}
 }
 
 func (s *State) applyChild(e event.Envelope, p event.SubagentStatus) {
 	c := s.child(e.IDs.Subagent)
 	switch {
+	case p.Status == event.SubagentRunning && c == nil && p.Agent != "":
+		s.Children = append(s.Children, &child{ID: e.IDs.Subagent, Turn: e.IDs.Turn, Agent: p.Agent, Nickname: p.Nickname, Task: p.Task, Background: true})
+	case p.Status == event.SubagentCopied && c == nil:
+		s.Children = append(s.Children, &child{ID: e.IDs.Subagent, Turn: e.IDs.Turn, Call: e.IDs.Call, wishes: wishes{Begin: p.Begin}})
 	case p.Status == event.SubagentPrepared && c == nil:
-		s.Children = append(s.Children, &child{ID: e.IDs.Subagent, Turn: e.IDs.Turn, Call: e.IDs.Call, Agent: p.Agent, Nickname: p.Nickname,
-			Background: p.Background, Objective: p.Objective, Rules: p.Rules})
+		c = &child{ID: e.IDs.Subagent, Turn: e.IDs.Turn, Call: e.IDs.Call}
+		s.Children = append(s.Children, c)
+		fallthrough
+	case p.Status == event.SubagentPrepared:
+		c.Agent, c.Nickname, c.Background, c.Objective, c.Rules = p.Agent, p.Nickname, p.Background, p.Objective, p.Rules
+		c.Workspace, c.Worktree, c.Acceptance, c.Retry, c.Memory = p.Workspace, p.Worktree, p.Acceptance, p.Retry, p.Memory
+		s.lends(c, p.Budget)
 	case c == nil:
 	case p.Status == event.SubagentRequested:
-		c.Objective, c.Rules = nil, nil
+		c.asked()
 	case p.Status == event.SubagentRunning: // again
 		c.Ended, c.News, c.End, c.Background = false, false, nil, true
+		s.lends(c, p.Budget)
 	case p.Status == event.SubagentEnded:
-		c.Objective, c.Rules = nil, nil
+		c.asked()
+		s.paid(c, p.End)
 		c.Ended, c.News, c.End = true, c.Background, p.End
+		if p.End != nil && p.End.Worktree == nil {
+			s.Turn.changes(p.End.Changed...)
+		}
 		s.forgetEnds()
 	}
 }
 
-// forgetEnds keeps the results of the children that ended last.
-func (f *familyState) forgetEnds() {
+// asked folds that the session was asked for the child.
+func (c *child) asked() { c.Objective, c.Rules, c.wishes = nil, nil, wishes{} }
+
+// forgetEnds keeps the results of the children that ended last, and of those whose call
+// isn't answered yet.
+func (s *State) forgetEnds() {
 	n := 0
-	for _, c := range slices.Backward(f.Children) {
-		if c.End == nil {
+	for _, c := range slices.Backward(s.Children) {
+		if call := s.Turn.call(c.Call); c.End == nil || call != nil && call.Phase != CallOver {
 			continue
 		}
 		if n++; n > maxEnds {
@@ -133,8 +196,10 @@ func (d *decision) spawn(c *Call) {
 	switch {
 	case c.Attempt == 0:
 		d.startsHandled(c)
-	case k == nil:
-		d.want(core.PrepareChild{IDs: d.callIDs(c), Subagent: SubagentOf(c.ID), Args: c.Args, ArgsRef: c.ArgsRef, Rules: d.Turn.Rules, Limits: d.Turn.left(d.active()), Depth: d.Depth + 1})
+	case k == nil || k.Begin != nil && k.Rules == nil:
+		if d.lendsTo(c) {
+			d.want(core.PrepareChild{IDs: d.callIDs(c), Subagent: SubagentOf(c.ID), Args: c.Args, ArgsRef: c.ArgsRef, Rules: d.Turn.Rules, Limits: d.left(d.active()), Share: d.share(), Depth: d.Depth + 1, Judges: c.Check != ""})
+		}
 	case k.Rules != nil:
 		ids := d.childIDs(k)
 		d.record(core.Fact{IDs: ids, Data: event.SubagentStatus{Status: event.SubagentRequested}})
@@ -143,9 +208,25 @@ func (d *decision) spawn(c *Call) {
 			ids.Task, ids.Run = d.Turn.Task, d.Turn.Run
 			d.record(core.Fact{IDs: ids, Data: event.TaskDelegated{To: "subagent"}})
 		}
-		d.send(core.Send{To: d.Session.Stream(), Command: belay.SpawnSubagent{Subagent: k.ID, Parent: d.Thread, Turn: k.Turn, Call: k.Call, ParentTask: d.Turn.Task,
-			Agent: k.Agent, Nickname: k.Nickname, Text: *k.Objective, Rules: *k.Rules, Background: k.Background, Priority: d.Turn.Priority, Taint: TaintNames(d.Taint, maxTaints)}})
+		var again belay.Retry
+		if k.Retry != nil {
+			again = *k.Retry
+		}
+		d.send(core.Send{To: d.Session.Stream(), Command: belay.SpawnSubagent{Retry: again, Subagent: k.ID, Parent: d.Thread, Turn: k.Turn, Call: k.Call, ParentTask: d.Turn.Task,
+			Agent: k.Agent, Nickname: k.Nickname, Text: *k.Objective, Rules: *k.Rules, Background: k.Background, Priority: d.Turn.Priority, Taint: TaintNames(d.Taint, maxTaints),
+			Begin: k.Begin, Workspace: k.Workspace, Worktree: k.Worktree, Acceptance: k.Acceptance, Memory: k.Memory}})
+	case k.Ended && !k.Background:
+		d.showChildren(c, true, k)
 	}
+}
+
+// Left is what the running turn may still use at a time; nothing: there is none, or it has
+// no limits.
+func (s *State) Left(now time.Time) belay.Limits {
+	if s.Turn == nil {
+		return belay.Limits{}
+	}
+	return s.left((&decision{State: s, now: now}).active())
 }
 
 // left is what a turn may still use that was driven for so long.
@@ -160,29 +241,42 @@ func (t *Turn) left(active time.Duration) belay.Limits {
 	if l.Time > 0 {
 		l.Time = max(belay.Duration(time.Second), l.Time-belay.Duration(active))
 	}
-	if l.MicroUSD > 0 {
-		l.MicroUSD = max(1, l.MicroUSD-t.Spent.MicroUSD)
+	return l.Less(t.Spent)
+}
+
+// delivers says on a child's task where its result is.
+func (d *decision) delivers(k *child, delivery string) {
+	task := cmp.Or(k.Task, belay.TaskID(belay.DeriveID(belay.PrefixTask, belay.StreamID(k.ID), 0, 0)))
+	d.send(core.Send{To: task.Stream(), Command: belay.NoteProgress{Delivery: delivery}})
+}
+
+// deliversNews says of the children whose ends the next request tells that it does.
+func (d *decision) deliversNews() {
+	for _, k := range d.Children {
+		if k.News {
+			d.delivers(k, event.Delivered)
+		}
 	}
-	if l.Tokens > 0 {
-		l.Tokens = max(1, l.Tokens-t.Spent.Tokens)
-	}
-	return l
 }
 
 // hearOf takes what the session says of a child.
 func (h *handler) hearOf(m belay.TellParent) {
 	k := h.child(m.Subagent)
-	if k == nil {
-		return
+	if k == nil && m.Agent != "" {
+		h.adopt(m)
 	}
 	call := h.Turn.call(m.Call)
 	if call != nil && call.Phase != CallWaits {
 		call = nil
 	}
+	if k == nil {
+		h.hearOfOther(m, call)
+		return
+	}
 	input := m.Call != k.Call // what was sent to it is answered
 	switch {
 	case m.Again && k.Ended:
-		h.record(core.Fact{IDs: h.childIDs(k), Data: event.SubagentStatus{Status: event.SubagentRunning, Reason: "it was told more"}})
+		h.record(core.Fact{IDs: h.childIDs(k), Data: event.SubagentStatus{Status: event.SubagentRunning, Reason: "it was told more", Budget: m.Budget}})
 	case input && m.Code != "" && call != nil:
 		h.record(h.failed(call, event.Problem{Class: "conflict", Code: m.Code, Message: "nothing was sent: " + m.End.Reason, Hint: m.Hint}))
 	case k.Ended && !input:
@@ -190,7 +284,7 @@ func (h *handler) hearOf(m belay.TellParent) {
 	}
 	if m.End == nil {
 		if call != nil && (k.Background || input) {
-			h.answer(call, childResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "running"})
+			h.answer(call, ChildResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "running"})
 		}
 		return
 	}
@@ -199,50 +293,141 @@ func (h *handler) hearOf(m belay.TellParent) {
 	}
 	h.record(core.Fact{IDs: h.childIDs(k), Data: event.SubagentStatus{Status: event.SubagentEnded, End: m.End}})
 	if more := h.unknown(m.End.Taint); len(more) > 0 {
+		if slices.ContainsFunc(more, fromOutside) {
+			more = append(more, h.unknown([]string{tainted("child", cmp.Or(k.Nickname, k.Agent))})...)
+		}
 		ids := h.childIDs(k)
 		ids.Subagent = ""
 		h.record(core.Fact{IDs: ids, Data: event.ContextResolved{Taint: more}})
 	}
-	switch {
+	switch { // a call that waits is answered when nothing else is to be done
+	case call == nil && h.Turn == nil:
+		h.delivers(k, event.ParentMissing)
 	case call == nil:
+		h.delivers(k, event.DeliveryPending)
 	case m.Code != "":
 		h.record(h.failed(call, event.Problem{Class: "conflict", Code: m.Code, Message: "no agent was started: " + m.End.Reason, Hint: m.Hint}))
 	default:
-		h.answer(call, k.result(m.End))
+		h.delivers(k, event.Delivered)
 	}
 }
 
-// childResult is what a model reads of a child.
-type childResult struct {
-	ID        belay.SubagentID `json:"agentId"`
-	Name      string           `json:"name,omitempty"`
-	Agent     string           `json:"agent,omitempty"`
-	Status    string           `json:"status"` // running, or the outcome
-	Summary   string           `json:"summary,omitempty"`
-	Output    json.RawMessage  `json:"output,omitempty"`
-	Artifacts []string         `json:"artifacts,omitempty"`
-	Reason    string           `json:"reason,omitempty"`
-	Whole     *belay.Ref       `json:"whole,omitempty"` // of a summary or an output that is shown in part
-	Tokens    int64            `json:"tokens,omitempty"`
-	CostUSD   float64          `json:"costUsd,omitempty"`
+// fromOutside reports whether a taint is of content that came from outside. What a child
+// read of its parent's own workspace is no less trusted than what the parent reads there.
+func fromOutside(taint string) bool {
+	kind, _, _ := strings.Cut(taint, ":")
+	return kind != policy.TaintWorkspace && kind != policy.TaintSecret
 }
 
-// result is how a child ended; nil: it is kept no more.
-func (c *child) result(end *belay.AttemptEnd) childResult {
-	r := childResult{ID: c.ID, Name: c.Nickname, Agent: c.Agent}
-	if end == nil {
+// hearOfOther takes the answer to what was sent to an agent that this one didn't start.
+func (h *handler) hearOfOther(m belay.TellParent, call *Call) {
+	switch {
+	case call == nil:
+	case m.Code != "":
+		h.record(h.failed(call, event.Problem{Class: "conflict", Code: m.Code, Message: "nothing was sent: " + m.End.Reason, Hint: m.Hint}))
+	default:
+		h.answer(call, ChildResult{ID: m.Subagent, Status: "running"})
+	}
+}
+
+// adopt takes in a child that somebody else started here.
+func (h *handler) adopt(m belay.TellParent) {
+	ids := h.threadIDs()
+	ids.Subagent = m.Subagent
+	if t := h.Turn; t != nil {
+		ids.Turn = t.Turn
+	}
+	h.record(core.Fact{IDs: ids, Data: event.SubagentStatus{Status: event.SubagentRunning, Agent: m.Agent, Nickname: m.Nickname, Task: m.Task, Background: true, Reason: "it was started from outside"}})
+	if t := h.Turn; t != nil && t.Task != "" {
+		ids.Task, ids.Run = t.Task, t.Run
+		h.record(core.Fact{IDs: ids, Data: event.TaskDelegated{To: "subagent"}})
+	}
+}
+
+// ChildResult is what a model reads of a child.
+type ChildResult struct {
+	ID     belay.SubagentID `json:"agentId"`
+	Name   string           `json:"name,omitempty"`
+	Agent  string           `json:"agent,omitempty"`
+	Status string           `json:"status"` // running, closing, or the outcome
+	*ChildEnd
+}
+
+// ChildEnd is how a child ended.
+type ChildEnd struct {
+	Summary   string          `json:"summary"`
+	Output    json.RawMessage `json:"output,omitempty"`
+	Artifacts []string        `json:"artifacts"`
+	Changed   []string        `json:"changed"` // files
+	Branch    string          `json:"branch,omitempty"`
+	Diffstat  *belay.Diffstat `json:"diffstat,omitempty"`
+	Usage     childUsage      `json:"usage"`
+	CostUSD   float64         `json:"cost"` // in US dollars
+	Reason    string          `json:"reason,omitempty"`
+	Partial   string          `json:"partial,omitempty"` // what it said last, if it didn't complete
+	Whole     *belay.Ref      `json:"whole,omitempty"`   // of a summary and an output that are here in part
+	More      *belay.Ref      `json:"more,omitempty"`    // of a partial text that is
+}
+
+type childUsage struct {
+	Tokens int64 `json:"tokens"`
+	Steps  int   `json:"steps"`
+	Calls  int   `json:"calls"`
+}
+
+// result is how a child is, and how it ended; of one that ended long ago no more than
+// that it did.
+func (c *child) result() ChildResult {
+	r := ChildResult{ID: c.ID, Name: c.Nickname, Agent: c.Agent, Status: "running"}
+	if c.Ended {
 		r.Status = "ended"
+	}
+	end := c.End
+	if end == nil {
 		return r
 	}
-	r.Status, r.Summary, r.Artifacts, r.Reason = string(end.Outcome), end.Summary.Text, end.Artifacts, end.Reason
-	r.Whole, r.Tokens, r.CostUSD = end.Summary.Ref, end.Usage.Total(), float64(end.MicroUSD)/1e6
+	r.Status = string(end.Outcome)
+	r.ChildEnd = &ChildEnd{Summary: end.Summary.Text, Artifacts: append([]string{}, end.Artifacts...), Changed: append([]string{}, end.Changed...), Diffstat: end.Diff,
+		Usage: childUsage{end.Usage.Total(), end.Steps, end.Calls}, CostUSD: float64(end.MicroUSD) / 1e6, Reason: end.Reason, Whole: end.Summary.Ref}
+	if t := end.Worktree; t != nil && !t.Removed {
+		r.Branch = t.Branch
+	}
 	if end.Output != nil {
 		r.Whole = cmp.Or(r.Whole, end.Output.Ref)
-		if r.Output = json.RawMessage(end.Output.Text); !json.Valid(r.Output) { // it is shown in part
+		if r.Output = json.RawMessage(end.Output.Text); !json.Valid(r.Output) { // it is here in part
 			r.Output, _ = json.Marshal(end.Output.Text)
 		}
 	}
+	if end.Partial != nil {
+		r.Partial, r.More = end.Partial.Text, end.Partial.Ref
+	}
 	return r
+}
+
+// maxAnswer is how long an answer is that fits into a fact.
+const maxAnswer = 8 << 10
+
+// showChildren answers a call with how children are: with a list, or with the one's result alone.
+// What is too long, or here in part only, is put together from where it is.
+func (d *decision) showChildren(c *Call, one bool, children ...*child) {
+	results := []ChildResult{}
+	for _, k := range children {
+		results = append(results, k.result())
+	}
+	d.showResults(c, one, results)
+}
+
+func (d *decision) showResults(c *Call, one bool, results []ChildResult) {
+	whole := !slices.ContainsFunc(results, func(r ChildResult) bool { return r.ChildEnd != nil && (r.Whole != nil || r.More != nil) })
+	text, _ := json.Marshal(results) // plain data: can't fail
+	switch {
+	case !whole || event.TextLen(string(text)) > maxAnswer:
+		d.want(core.ShowResults{IDs: d.callIDs(c), Name: c.Name, One: one, Results: text})
+	case one:
+		d.answer(c, results[0])
+	default:
+		d.answer(c, results)
+	}
 }
 
 // answer ends a call with a value as JSON.
@@ -267,32 +452,46 @@ type agentsArgs struct {
 }
 
 // meant are the children that names mean; none named: all in the background that are
-// open, or that this turn started.
+// open, that this turn started, or whose ends it was told.
 func (d *decision) meant(names []string) (children []*child, problem *event.Problem) {
 	for _, name := range names {
 		k := d.named(name)
 		if k == nil {
-			return nil, &event.Problem{Class: "not_found", Code: "NOT_FOUND", Message: "you started no agent " + event.CutText(name, maxWord), Hint: "list_agents lists yours"}
+			var have []string
+			for _, c := range d.Children {
+				have = append(have, cmp.Or(c.Nickname, string(c.ID)))
+			}
+			return nil, &event.Problem{Class: "not_found", Code: "NOT_FOUND", Message: "you started no agent " + event.CutText(name, maxWord), Hint: match.Hint(name, have, "list_agents lists yours")}
 		}
 		children = append(children, k)
 	}
 	if len(names) == 0 {
 		for _, k := range d.Children {
-			if k.Background && (!k.Ended || k.Turn == d.Turn.Turn) {
+			if k.Background && (!k.Ended || k.News || k.Turn == d.Turn.Turn || k.Told == d.Turn.Turn) {
 				children = append(children, k)
 			}
 		}
 	}
+	if len(children) == 0 {
+		return nil, &event.Problem{Class: "not_found", Code: "NO_AGENTS", Message: "no agent of yours works in the background", Hint: "spawn_agent with background starts one; list_agents lists yours"}
+	}
 	return children, nil
+}
+
+// awaited are the children that a call waits for. open: it does so until one of them ends,
+// or all of them have.
+func (d *decision) awaited(in agentsArgs) (children []*child, open bool, problem *event.Problem) {
+	children, problem = d.meant(in.Agents)
+	ended := slices.ContainsFunc(children, func(k *child) bool { return k.Ended })
+	open = slices.ContainsFunc(children, func(k *child) bool { return !k.Ended })
+	return children, open && (in.All || !ended), problem
 }
 
 // waitFor answers when one of the children ended, or all did, or the time is over.
 func (d *decision) waitFor(c *Call, args []byte) {
 	var in agentsArgs
 	_ = json.Unmarshal(args, &in) // it was held against the tool's schema
-	children, problem := d.meant(in.Agents)
-	ended := slices.ContainsFunc(children, func(k *child) bool { return k.Ended })
-	open := slices.ContainsFunc(children, func(k *child) bool { return !k.Ended })
+	children, open, problem := d.awaited(in)
 	var until time.Time
 	if in.Timeout > 0 && !c.Since.IsZero() {
 		until = c.Since.Add(time.Duration(in.Timeout) * time.Second)
@@ -303,34 +502,14 @@ func (d *decision) waitFor(c *Call, args []byte) {
 		d.record(d.failed(c, *problem))
 	case c.Attempt == 0:
 		d.startsHandled(c)
-	case open && !late && (in.All || !ended):
+	case open && !late:
 		if !until.IsZero() {
 			d.want(core.Timer{Name: "tool/" + string(c.ID)})
 			d.wakeAt(until)
 		}
 	default:
-		d.answer(c, results(children))
+		d.showChildren(c, false, children...)
 	}
-}
-
-// results are children for a model, in the order in which they were named. What
-// doesn't fit is left out of the last ones; another call gets it.
-func results(children []*child) []childResult {
-	out := []childResult{}
-	const room = 10 << 10
-	size := 0
-	for _, k := range children {
-		r := childResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "running"}
-		if k.Ended {
-			r = k.result(k.End)
-		}
-		text, _ := json.Marshal(r)
-		if size += event.TextLen(string(text)); size > room {
-			r = childResult{ID: k.ID, Name: k.Nickname, Status: r.Status, Reason: "wait for it alone to read its result"}
-		}
-		out = append(out, r)
-	}
-	return out
 }
 
 func (d *decision) closeAgent(c *Call, args []byte) {
@@ -342,14 +521,15 @@ func (d *decision) closeAgent(c *Call, args []byte) {
 		return
 	}
 	k := children[0]
-	d.startsHandled(c)
-	r := childResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "closing"}
-	if k.Ended {
-		r = k.result(k.End)
-	} else {
-		d.send(core.Send{To: d.Session.Stream(), Command: belay.CloseSubagent{Subagent: k.ID, Reason: "its parent closed it"}})
+	if c.Attempt == 0 {
+		d.startsHandled(c)
 	}
-	d.answer(c, r)
+	if k.Ended {
+		d.showChildren(c, true, k)
+		return
+	}
+	d.send(core.Send{To: d.Session.Stream(), Command: belay.CloseSubagent{Subagent: k.ID, Reason: "its parent closed it"}})
+	d.answer(c, ChildResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "closing"})
 }
 
 // maxSent bounds what an agent is told at once, in bytes.
@@ -366,7 +546,13 @@ func (d *decision) sendInput(c *Call, args []byte) {
 		Interrupt bool   `json:"interrupt"`
 	}
 	_ = json.Unmarshal(args, &in) // it was held against the tool's schema
-	children, problem := d.meant([]string{in.Agent})
+	var to belay.SubagentID
+	name, problem := "", d.above(in.Agent)
+	if k := d.named(in.Agent); k != nil {
+		to, problem = k.ID, nil
+	} else if name = in.Agent; problem == nil && d.rules.Settings.Agents.Talk != belay.TalkTree {
+		_, problem = d.meant([]string{in.Agent})
+	}
 	switch {
 	case problem != nil:
 	case strings.TrimSpace(in.Text) == "":
@@ -379,28 +565,40 @@ func (d *decision) sendInput(c *Call, args []byte) {
 		return
 	}
 	d.startsHandled(c)
-	d.send(core.Send{To: d.Session.Stream(), Command: belay.SendSubagentInput{Subagent: children[0].ID, Parent: d.Thread, Call: c.ID,
+	d.send(core.Send{To: d.Session.Stream(), Command: belay.SendSubagentInput{Subagent: to, Name: name, Parent: d.Thread, Call: c.ID,
 		Turn: belay.TurnID(belay.DeriveID(belay.PrefixTurn, belay.StreamID(c.ID), 0, 0)), Text: belay.Content{Text: in.Text}, Interrupt: in.Interrupt,
-		Taint: TaintNames(d.Taint, maxTaints), Limits: d.Turn.left(d.active())}})
+		Taint: TaintNames(d.Taint, maxTaints), Limits: d.share()}})
+}
+
+// above refuses a name that is that of the agent itself, or of one above it: those read
+// how it ends.
+func (d *decision) above(name string) *event.Problem {
+	for i, a := range d.Lineage {
+		if name != string(a.Thread) && name != string(a.Subagent) && name != a.Name || name == "" {
+			continue
+		}
+		if i == len(d.Lineage)-1 {
+			return &event.Problem{Class: "conflict", Code: "AGENT_SELF", Message: event.CutText(name, maxWord) + " is you", Hint: "name another agent"}
+		}
+		return &event.Problem{Class: "conflict", Code: "AGENT_ABOVE", Message: event.CutText(name, maxWord) + " is an agent above you", Hint: "complete_task tells it what you found; ask_user asks a person"}
+	}
+	return nil
 }
 
 func (d *decision) listAgents(c *Call) {
-	d.startsHandled(c)
-	out := []childResult{}
+	if c.Attempt == 0 {
+		d.startsHandled(c)
+	}
+	out := []ChildResult{}
 	for _, k := range d.Children {
-		r := childResult{ID: k.ID, Name: k.Nickname, Agent: k.Agent, Status: "running"}
-		if k.Ended {
-			r.Status = "ended"
-		}
-		if k.End != nil {
-			r.Status = string(k.End.Outcome)
-		}
+		r := k.result()
+		r.ChildEnd = nil
 		out = append(out, r)
 	}
 	if n := len(out) - maxListed; n > 0 {
 		out = out[n:]
 	}
-	d.answer(c, out)
+	d.showResults(c, false, out)
 }
 
 // maxListed is how many children a list has: the newest.

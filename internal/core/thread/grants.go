@@ -1,8 +1,10 @@
 package thread
 
 import (
+	"cmp"
 	"encoding/json"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -50,7 +52,7 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) error {
 	case len(h.Grants) >= maxGrants:
 		return belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(h.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", h.Session)
 	}
-	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: h.order.Principal, Until: c.Until, Dialect: string(policy.DialectOf(h.rules.Settings.Shell))}
+	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: h.order.Principal, Until: c.Until, Only: c.Only, Dialect: string(policy.DialectOf(h.rules.Settings.Shell))}
 	if c.Count == 1 { // the call that asks is the one
 		return nil
 	}
@@ -122,7 +124,7 @@ func (s *State) inForce(r *Rules, at time.Time) (all []policy.Grant) {
 // unspent leaves out what calls that were judged a moment ago have used up.
 func unspent(grants []policy.Grant, rd *core.Ready) (left []policy.Grant) {
 	for _, g := range grants {
-		if g.Left > 0 {
+		if g.Left > 0 && !g.Shared {
 			if g.Left -= uses(rd, g.ID); g.Left <= 0 {
 				continue
 			}
@@ -157,7 +159,7 @@ func evaluate(r *Rules, q *policy.Request) policy.Verdict {
 
 // usesUp says that the last call of a grant was just allowed.
 func (d *decision) usesUp(v *policy.Verdict) {
-	if g := d.granted(v.Grant); g != nil && g.Left > 0 && g.Left <= uses(d.ready, v.Grant) {
+	if g := d.granted(v.Grant); g != nil && g.Left > 0 && !g.Shared && g.Left <= uses(d.ready, v.Grant) {
 		d.record(d.fact(event.PolicyChanged{Kind: "grant", Op: "used_up", Grant: g.ID, Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: g.By}))
 	}
 }
@@ -178,10 +180,15 @@ func (h *handler) revoke(c belay.RevokeGrant) error {
 		p.Tool, p.Scope = g.Tool, g.Scope
 	case w != nil:
 		p.Tool, p.Boundary = w.Tool, w.Bound.Name
+	case strings.HasPrefix(h.order.Principal, "stream:"): // a copy that was used up
+		return nil
 	default:
 		return belay.Errorf(belay.CodeNotFound, "the thread has no such grant").At(c.Grant).WithHint("belay grants list %s", h.Session)
 	}
 	h.record(h.threadFact(p))
+	if g != nil && g.Shared && !g.Copied {
+		h.send(core.Send{To: h.Session.Stream(), Command: belay.RevokeGrant{Grant: c.Grant, Reason: c.Reason}})
+	}
 	return nil
 }
 
@@ -191,11 +198,21 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 	case p.Op == "granted" && p.Bounds != nil:
 		s.wider(e.ID(), p)
 	case p.Op == "granted":
-		s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By, ID: e.ID(), Scope: p.Scope, Prefix: p.Prefix, Worst: policy.Class(p.Worst),
+		copied := p.Grant != ""
+		s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By, ID: cmp.Or(p.Grant, e.ID()), Only: p.Only, Shared: copied, Copied: copied, Scope: p.Scope, Prefix: p.Prefix, Worst: policy.Class(p.Worst),
 			Dialect: policy.Dialect(p.Dialect), Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until, Stands: p.Stands})
 		if s.Turn != nil {
 			s.Turn.forgetDenials()
 		}
+		if copied {
+			s.coveredNow(p.Tool)
+		}
+	case p.Op == "shared":
+		if g := s.granted(p.Grant); g != nil {
+			g.Shared = true
+		}
+	case p.Op == "asked" || p.Op == "used":
+		s.applyUse(e, p)
 	case p.Op == "revoked" || p.Op == "used_up":
 		if s.granted(p.Grant) == nil && p.Op == "revoked" && p.Boundary == "" {
 			s.Revoked = keep(append(s.Revoked, revoked{p.Tool, e.Seq}), maxGrants)
@@ -217,7 +234,7 @@ func (gs *gateState) grant(g policy.Grant) {
 
 // usedGrant counts a call that was allowed.
 func (gs *gateState) usedGrant(p event.PermissionEvaluated) {
-	if g := gs.granted(p.Grant); g != nil && g.Left > 1 {
+	if g := gs.granted(p.Grant); g != nil && g.Left > 1 && !g.Shared {
 		g.Left--
 	}
 }

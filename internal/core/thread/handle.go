@@ -47,6 +47,7 @@ func (h *handler) handle(c belay.Command) error {
 	case belay.GiveGrant:
 		h.takeHold(c)
 		h.takeBudget(c.Budget)
+		h.takeShared(c)
 	case belay.TellParent:
 		h.hearOf(c)
 	case belay.CompactThread:
@@ -61,6 +62,8 @@ func (h *handler) handle(c belay.Command) error {
 		return h.resume(c)
 	case belay.PauseThread:
 		h.pauses(c)
+	case belay.LimitMode:
+		h.limitMode(c)
 	case belay.RollBack:
 		return h.rollBack(c)
 	case belay.RevokeGrant:
@@ -90,7 +93,7 @@ func (h *handler) open(c belay.OpenThread) {
 	if h.Open {
 		return
 	}
-	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace, Queue: c.Queue, Depth: c.Depth}
+	started := event.ThreadStarted{Kind: "main", Workspace: c.Workspace, Queue: c.Queue, Depth: c.Depth, Lineage: c.Lineage}
 	if c.Depth > 0 {
 		started.Kind = "child"
 	}
@@ -145,8 +148,12 @@ func (h *handler) interrupt(c belay.InterruptTurn) error {
 	if h.Turn == nil || c.Turn != "" && c.Turn != h.Turn.Turn && !joined {
 		return belay.Errorf(belay.CodeBadState, "no such turn is running in %s", h.Thread)
 	}
-	if h.Turn.Stop == nil {
-		h.record(h.fact(event.RunStatus{Status: "cancelling", Reason: c.Reason, By: h.order.Principal}))
+	phase := ""
+	if c.Grace && h.Paused() == nil { // one that is paused begins nothing
+		phase = phaseGrace
+	}
+	if h.Turn.Stop == nil || h.Turn.Stop.Grace && phase == "" {
+		h.record(h.fact(event.RunStatus{Status: "cancelling", Phase: phase, Reason: c.Reason, By: h.order.Principal}))
 	}
 	return nil
 }
@@ -200,6 +207,8 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	switch {
 	case c.Clear && c.Decision != "allow":
 		return belay.Errorf(belay.CodeBadCommand, "only who allows a call can vouch for the conversation").WithHint("belay approve %s --clear-taint", c.Action)
+	case c.Only && scope == "once":
+		return belay.Errorf(belay.CodeBadCommand, "what is allowed once is the agent's alone anyway").WithHint("leave only out, or name a scope")
 	case c.Clear:
 		cleared = TaintNames(h.Taint, maxTaints)
 	}

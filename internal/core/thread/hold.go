@@ -73,24 +73,27 @@ func (ps *programState) applyHold(p event.HoldChange) {
 	}
 }
 
-// waitsForHold reports whether a call has to wait for the session's word, and
-// asks for it once. A call whose boundary has limits of the session asks too: what
-// the others used comes with the word.
-func (d *decision) waitsForHold(spec belay.ToolSpec, c *Call) bool {
+// wantsHold is what a call has to be granted by the session before it begins, and whether
+// it isn't yet. A call whose boundary has limits of the session asks too: what the others
+// used comes with the word.
+func (d *decision) wantsHold(spec belay.ToolSpec, c *Call) (h belay.Hold, waits bool) {
 	writes, whole := changes(spec, c)
 	if !writes {
 		writes, whole = c.Bound != nil && hasProcess(spec) && c.Bound.Is.Limits.OfSession(), false
 	}
-	if !d.Shared || !writes {
-		return false
-	}
 	g := d.Holds.Find("", string(c.ID))
-	if g == nil {
-		h := belay.Hold{Call: c.ID, Whole: whole}
+	return belay.Hold{Call: c.ID, Whole: whole}, d.Shared && writes && (g == nil || !g.Given)
+}
+
+// waitsForHold reports whether a call has to wait for the session's word, and asks for it
+// once.
+func (d *decision) waitsForHold(spec belay.ToolSpec, c *Call) bool {
+	h, waits := d.wantsHold(spec, c)
+	if waits && d.Holds.Find("", string(c.ID)) == nil {
 		d.record(d.holdFact(event.HoldAsked, h))
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Calls: []belay.Hold{h}}})
 	}
-	return g == nil || !g.Given
+	return waits
 }
 
 // givesBack returns the holds of calls that are over.

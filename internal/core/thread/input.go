@@ -14,7 +14,7 @@ const askForm = "form"
 
 // asked folds that an attempt ended with a question.
 func (c *Call) asked(p event.ToolFailed) {
-	c.Phase, c.Input, c.Ask = CallRan, p.Input, nil
+	c.Phase, c.Input, c.Ask, c.Sample = CallRan, p.Input, nil, sampled{Allowed: c.Sample.Allowed}
 	c.Rounds++
 }
 
@@ -38,7 +38,13 @@ func (d *decision) asksInput(c *Call) {
 // mayBegin reports whether an attempt of the call is to begin as far as people decide
 // about it.
 func (d *decision) mayBegin(c *Call) bool {
-	return c.Phase == CallJudged || c.waitsForInput() && c.Ask == nil && d.rules.headless()
+	switch {
+	case c.wantsModel():
+		return false
+	case c.waitsForInput():
+		return c.Ask == nil && (c.Sample.Done || d.rules.headless())
+	}
+	return c.Phase == CallJudged
 }
 
 // input is the answer that an attempt goes on with; nil: it begins.
@@ -47,6 +53,12 @@ func (c *Call) input() *core.Input {
 		return nil
 	}
 	in := &core.Input{State: c.Input.State, Action: "cancel"}
+	if c.Sample.Done {
+		if c.Sample.Output != nil {
+			in.Action, in.Answer = "accept", c.Sample.Output
+		}
+		return in
+	}
 	if c.Ask != nil {
 		switch c.Ask.Decision {
 		case "answer":

@@ -76,6 +76,9 @@ func (d *decision) complete(c *Call, args []byte) {
 		d.record(d.failed(c, *p))
 		return
 	}
+	if !d.verified(c) {
+		return
+	}
 	summary := short(strings.TrimSpace(in.Summary), c.ArgsRef)
 	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: d.Turn.stats()}
 	done.Stats.Calls++
@@ -84,8 +87,10 @@ func (d *decision) complete(c *Call, args []byte) {
 		done.Output = &out
 	}
 	const said = "accepted"
+	if c.Attempt == 0 {
+		d.record(core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true}})
+	}
 	d.record(
-		core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true}},
 		core.Fact{IDs: ids, Data: event.ToolResult{Name: c.Name, Attempt: 1, Output: belay.Content{Text: said}, Digest: belay.DigestOf([]byte(said))}},
 		core.Fact{IDs: d.turnIDs(), Data: done})
 	d.report(belay.AttemptEnd{Outcome: belay.Completed, Summary: summary, Output: done.Output, Artifacts: done.Artifacts})

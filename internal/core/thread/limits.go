@@ -73,6 +73,8 @@ func (d *decision) exhausted() string {
 // exhausted names the limit that the turn has reached; empty when none is.
 func (t *Turn) exhausted() string {
 	switch {
+	case t.Stop != nil && t.Stop.Grace:
+		return limitClosed
 	case t.Limits.Time > 0 && t.Active+t.Waited >= time.Duration(t.Limits.Time):
 		return "time"
 	case t.Limits.Steps > 0 && t.Steps >= t.Limits.Steps:
@@ -91,6 +93,8 @@ func (t *Turn) exhausted() string {
 func (d *decision) endFinal() {
 	l := d.Turn.Limits
 	switch d.Turn.Step.Limit {
+	case limitClosed:
+		d.fail(belay.Cancelled, "INTERRUPTED", stopReason(d.Turn.Stop.By, d.Turn.Stop.Reason))
 	case "time":
 		d.fail(belay.TimedOut, "TIME_LIMIT", fmt.Sprintf("%s of active time are used up", l.Time))
 	case "steps":
@@ -119,6 +123,8 @@ func (d *decision) limitNote() string {
 	l := d.Turn.Limits
 	var why string
 	switch d.exhausted() {
+	case limitClosed:
+		why = "You are told to end: " + stopReason(d.Turn.Stop.By, d.Turn.Stop.Reason) + "."
 	case "time":
 		why = fmt.Sprintf("The time for this turn (%s) is used up.", l.Time)
 	case "steps":

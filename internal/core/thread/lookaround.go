@@ -101,15 +101,15 @@ func (s *surroundings) ofFolders() []event.ContextItem {
 }
 
 // changed are the instructions that aren't what the model was given, and the files
-// that are no more.
+// that are no more. Items of other kinds, such as skills, have no content of their own.
 func (d *decision) changed() (changed []event.ContextItem, gone []string) {
 	for _, i := range d.rules.Context {
-		if !slices.ContainsFunc(d.Given, func(g event.ContextItem) bool { return sameItem(g, i) && sameRef(g.Ref, i.Ref) }) {
+		if i.Kind == kindInstruction && !slices.ContainsFunc(d.Given, func(g event.ContextItem) bool { return sameItem(g, i) && sameRef(g.Ref, i.Ref) }) {
 			changed = append(changed, i)
 		}
 	}
 	for _, g := range d.Given {
-		if g.Scope != scopeFolder && !slices.ContainsFunc(d.rules.Context, func(i event.ContextItem) bool { return sameItem(g, i) }) {
+		if g.Kind == kindInstruction && g.Scope != scopeFolder && !slices.ContainsFunc(d.rules.Context, func(i event.ContextItem) bool { return sameItem(g, i) }) {
 			gone = append(gone, g.Name)
 		}
 	}

@@ -17,9 +17,9 @@ type stage func(d *decision) (done bool)
 var (
 	// before the running turn continues, or without one: files are restored and
 	// kept before a turn uses them, and a cancelled turn is undone before the next begins
-	threadStages = []stage{lostPrograms, returnUnused, shorten, changeFiles, startTurn}
+	threadStages = []stage{lostPrograms, returnUnused, shareGrants, place, shorten, changeFiles, startTurn}
 
-	turnStages = []stage{charge, needRules, taint, recordRuleChange, cancel, pauseTurn, limits, snapshot, choose, lookAround, steer, request, permit, run, finish}
+	turnStages = []stage{charge, needRules, taint, recordRuleChange, cancel, pauseTurn, admit, limits, snapshot, note, choose, lookAround, steer, request, permit, run, finish}
 )
 
 // decision derives once what is wanted: the state, the rules of the running or
@@ -73,7 +73,7 @@ func (d *Decider) decision(now time.Time, rd *core.Ready) *decision {
 	default:
 		ref = w.rulesRef()
 	}
-	w.rules = d.rules[ref.Digest]
+	w.rules = d.s.within(d.rules[ref.Digest])
 	w.lost = w.rules == nil && d.gone[ref.Digest] || w.rules != nil && w.rules.Policy != nil && d.gone[w.rules.Policy.Digest]
 	return w
 }
@@ -145,7 +145,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/26"
+const Version = "thread/32"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
@@ -194,7 +194,7 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 		d.gone[ref.Digest] = true
 		return nil
 	}
-	if r := d.Rules(); r != nil && r.Policy != nil && r.Policy.Digest == ref.Digest {
+	if r := d.kept(); r != nil && r.Policy != nil && r.Policy.Digest == ref.Digest {
 		set, err := policy.Decode(content)
 		if err != nil {
 			d.gone[ref.Digest] = true
@@ -238,7 +238,10 @@ func (d *Decider) SupplyRules(ref belay.Ref, shared *Rules) {
 }
 
 // Rules are the rules in force, or nil.
-func (d *Decider) Rules() *Rules {
+func (d *Decider) Rules() *Rules { return d.s.within(d.kept()) }
+
+// kept are the rules that the turn was given, or nil.
+func (d *Decider) kept() *Rules {
 	if d.s.Turn == nil {
 		return nil
 	}

@@ -34,6 +34,9 @@ func (d *decision) applyVerdict(c *Call) {
 	switch {
 	case late && c.Ask.Kind == askForm:
 		d.resolve(c.Ask, c, "cancelled", "deadline", "", "nobody answered in time")
+	case c.wantsModel():
+		d.sample(c)
+	case c.waitsForInput() && c.Sample.Done: // it goes on
 	case c.waitsForInput():
 		if c.Ask != nil {
 			d.wakeAt(c.Ask.Until)
@@ -73,6 +76,9 @@ func (d *decision) verdict(c *Call) (v policy.Verdict, refusal *event.Problem, w
 			return v, refusal, true
 		}
 		v = evaluate(d.rules, &q)
+		if refusal == nil && d.waitsForUse(c, &v) {
+			return v, refusal, true
+		}
 	}
 	if refusal != nil && v.Decision == policy.Ask {
 		// There is no question about a call that won't run.
@@ -109,6 +115,9 @@ func boundaryName(name string) string {
 func (d *decision) reconsider(c *Call, v *policy.Verdict, refused bool) {
 	switch {
 	case c.Ask == nil:
+	case c.Ask.Open && !refused && c.Ask.Kind == "permission" && v.Decision == policy.Allow && d.granted(v.Grant) != nil: // another agent of the tree was allowed it
+		g := d.granted(v.Grant)
+		d.resolve(c.Ask, c, "allow", g.By, g.Scope, "")
 	case c.Ask.Open && (refused || c.Ask.Kind == "permission" && v.Decision != policy.Ask):
 		d.resolve(c.Ask, c, "cancelled", "rules", "", "other rules decide it now")
 	case !refused && c.Ask.answered() && v.Decision == policy.Ask && c.Ask.Decision == "allow" && c.Ask.Within != within(v.Bound):
@@ -131,6 +140,8 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	st := d.Turn.Step
 	last := st.Kind == KindFinal || st.Kind == KindGrace
 	switch {
+	case c.Check != "":
+		return c.Problem
 	case c.Problem != nil:
 		if p := d.Turn.sameFailure(c); p != nil {
 			return p
@@ -210,11 +221,12 @@ func (d *decision) askPerson(c *Call, rule string, q event.ActionRequired) {
 		ids.Call, q.Tool, q.ArgsHash = c.ID, c.Name, c.ArgsHash
 	}
 	ids.Action = belay.ActionID(d.derive(belay.PrefixAction, len(d.ready.Decided)))
+	q.Lineage = d.Lineage
 	q.Decisions, q.Default, q.Owner, q.Until = decisions(q.Kind), string(policy.Deny), "approver", d.now.Add(askTimeout(d.rules))
 	status := "waiting_input"
 	if q.Kind == "permission" {
 		status = "waiting_permission"
-		d.record(core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: q.Tool, ArgsHash: q.ArgsHash, Rule: rule, Until: q.Until, Again: q.Again}})
+		d.record(core.Fact{IDs: ids, Data: event.PermissionRequested{Tool: q.Tool, ArgsHash: q.ArgsHash, Rule: rule, Until: q.Until, Again: q.Again, Lineage: q.Lineage}})
 	}
 	d.record(
 		core.Fact{IDs: ids, Data: q},

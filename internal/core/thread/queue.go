@@ -33,6 +33,12 @@ type Queued struct {
 	Tokens int64 `json:"tokens,omitempty"` // of its text and attachments
 
 	Limits *belay.Limits `json:"limits,omitempty"` // besides those of its rules
+	Rest   bool          `json:"rest,omitempty"`   // of those, what the thread hasn't spent of money and tokens
+
+	Note string `json:"note,omitempty"` // to the model, with the first request
+
+	Checks []belay.Check `json:"checks,omitempty"` // that must pass before it completes
+	Rounds int           `json:"rounds,omitempty"` // of checks that may fail; 0: belay.DefaultRounds
 }
 
 // dropped is the note to the model, before the next turn, about turns that
@@ -78,11 +84,11 @@ func (h *handler) submit(c belay.SubmitTurn) error {
 	if busy && mode == belay.QueueReject {
 		return h.refused(c, "a turn of the thread hasn't ended")
 	}
-	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place, Priority: c.Priority, Budget: c.Budget}
+	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place, Priority: c.Priority, Budget: c.Budget, Checks: c.Checks, Rounds: c.Rounds, Note: c.Note, Rest: c.Rest && h.Depth > 0}
 	if c.Limits != (belay.Limits{}) {
 		submitted.Limits = &c.Limits
 	}
-	if more := h.unknown(c.Taint); len(more) > 0 {
+	if more := h.unknown(slices.Concat(c.Taint, c.Text.From)); len(more) > 0 {
 		h.record(h.threadFact(event.ContextResolved{Taint: more}))
 	}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
@@ -130,6 +136,9 @@ func (h *handler) stops(mode belay.QueueMode) *event.RunStatus {
 	}
 	return nil
 }
+
+// phaseGrace marks a wish to end the turn after one more step.
+const phaseGrace = "grace"
 
 // phaseRollback marks a wish to end the turn and to take it back.
 const phaseRollback = "rollback"
@@ -264,7 +273,7 @@ func (q *queueState) moved() {
 
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens, Limits: p.Limits}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens, Limits: p.Limits, Checks: p.Checks, Rounds: p.Rounds, Note: p.Note, Rest: p.Rest}
 	if urgent(p.Queue) {
 		q.Place = 0
 	}

@@ -67,7 +67,7 @@ func (d *decision) ask(kind string) {
 	if kind == KindFinal {
 		limit = d.exhausted()
 	}
-	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.endsNote(), d.pinNote(), d.note(kind))
+	to, note := d.to(), joinNotes(d.planNote(), d.goneNote(), d.endsNote(), d.givenNote(), d.acceptanceNote(), d.pinNote(), d.note(kind))
 	if d.tooSmall(to) || d.makeRoom(kind, note) {
 		return
 	}
@@ -81,6 +81,7 @@ func (d *decision) ask(kind string) {
 		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Search: d.maySearch(kind),
 	}})
 	spending{d}.announce(ids, modelKey(ids.Step, 1), r)
+	d.deliversNews()
 }
 
 // again decides another attempt of the running step's request: with the same

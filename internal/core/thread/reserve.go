@@ -78,11 +78,30 @@ func (d spending) turnLimits() (limit, left belay.Amounts) {
 		return limit, left
 	}
 	limit = belay.Amounts{MicroUSD: d.Turn.Limits.MicroUSD, Tokens: d.Turn.Limits.Tokens}
-	left = limit.Sub(d.Turn.Spent)
+	left = limit.Sub(d.Turn.Spent).Sub(d.reserving()).Sub(d.lent())
 	for _, o := range d.Purse.Open {
 		left = left.Sub(o.Amount)
 	}
 	return limit, left.Only(limit)
+}
+
+// has is what the thread was given and is neither spent nor reserved, nor taken by what
+// this decision begins.
+func (d spending) has() belay.Amounts {
+	return d.Purse.has().Sub(d.reserving()).Only(d.Purse.Limit)
+}
+
+// reserving is what this decision reserves, and takes for calls.
+func (d spending) reserving() (a belay.Amounts) {
+	for _, f := range d.ready.Decided {
+		switch p := f.Data.(type) {
+		case event.CostEstimated:
+			a = a.Add(belay.Amounts{MicroUSD: p.Amount, Tokens: p.Usage.Total()})
+		case event.ToolStarted:
+			a.Calls++
+		}
+	}
+	return a
 }
 
 // reserve sets aside what a step's request may take, so that a final step can still
@@ -109,7 +128,7 @@ func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 		needs = needs.Add(leastOfRest)
 	}
 	turn, left := d.turnLimits()
-	has, limit := d.Purse.has(), d.Purse.Limit
+	has, limit := d.has(), d.Purse.Limit
 	if kind == KindFinal { // it takes no calls, and a minute
 		limit.Calls, limit.Time = 0, 0
 		has = has.Only(limit)
@@ -118,6 +137,8 @@ func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 	switch {
 	case turn.MicroUSD+limit.MicroUSD > 0 && !priced:
 		d.fail(belay.OverBudget, "NO_PRICE", "the price of "+to.Provider+"/"+to.Model+" isn't known, and the turn's money is limited")
+		return r, false
+	case left.Short(needs.Only(turn)) != "" && d.shortOfLent():
 		return r, false
 	case left.Short(needs.Only(turn)) != "":
 		d.low(kind, shortfall{kind: left.Short(needs.Only(turn)), turn: true, limit: turn, need: needs.Sub(left)})
@@ -143,41 +164,67 @@ func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 	return r, true
 }
 
-// askSession asks the session, once, for what a request needs more than the thread
-// has, and reports whether the session can't give it.
+// askSession asks the session, once, for what a request or a call needs more than the
+// thread has, and reports whether the session can't give it. What it refused is asked
+// anew when less is needed: something else may have come meanwhile.
 func (d spending) askSession(has, least, most belay.Amounts) (refused bool) {
 	limit := d.Purse.Limit
+	ask := belay.BudgetAsk{ID: d.derive("grant", len(d.ready.Decided)), Least: least.Sub(has).Max(belay.Amounts{}).Only(limit)}
+	ask.Most = most.Sub(has).Only(limit).Max(ask.Least)
 	switch asked := d.Purse.asked(); {
-	case asked == nil:
-		ask := belay.BudgetAsk{ID: d.derive("grant", len(d.ready.Decided)), Least: least.Sub(has).Max(belay.Amounts{}).Only(limit)}
-		ask.Most = most.Sub(has).Only(limit).Max(ask.Least)
-		if d.Turn != nil {
-			ask.Priority = d.Turn.Priority
-		}
-		d.record(d.fact(event.LimitChanged{Op: event.LimitAsked, Scope: "thread", GrantID: ask.ID, Least: ask.Least, Amount: ask.Most, Priority: ask.Priority}))
-		if d.Turn != nil {
-			d.record(d.fact(event.RunStatus{Status: "waiting_resource", WaitingFor: ask.ID}))
-		}
-		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Budget: &ask}})
-	case asked.Refused:
+	case asked != nil && !asked.Refused || slices.ContainsFunc(d.ready.Decided, isAsk):
+		return false
+	case asked != nil && ask.Least.Covers(asked.Least):
 		return true
+	case asked != nil:
+		b := belay.BudgetReturn{Kept: d.Purse.rest()}
+		for _, g := range d.Purse.Grants {
+			if g.Given {
+				b.ID = g.ID
+			}
+		}
+		d.giveBack(b)
+		ask.ID = d.derive("grant", len(d.ready.Decided))
 	}
+	if d.Turn != nil {
+		ask.Priority = d.Turn.Priority
+	}
+	d.record(d.fact(event.LimitChanged{Op: event.LimitAsked, Scope: "thread", GrantID: ask.ID, Least: ask.Least, Amount: ask.Most, Priority: ask.Priority}))
+	if d.Turn != nil {
+		d.record(d.fact(event.RunStatus{Status: "waiting_resource", WaitingFor: ask.ID}))
+		if d.Turn.Task != "" {
+			d.record(core.Fact{IDs: d.turnIDs(), Data: event.TaskWaiting{Status: "waiting_resource", WaitingFor: ask.ID, Reason: "the session's budget has nothing left for it"}})
+		}
+	}
+	d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Budget: &ask}})
 	return false
 }
 
-// review sets aside what asking a model about a call may take. reserved: that was
-// done, or there is nothing to set aside. nil and not reserved: the model can't be
-// asked now, because the budget is too small; then what follows is decided.
+func isAsk(f core.Fact) bool {
+	p, is := f.Data.(event.LimitChanged)
+	return is && p.Op == event.LimitAsked
+}
+
+// review sets aside what asking a model about a call may take, as question does.
 func (d spending) review(c *Call, k policy.Checker, question int) (r *reservation, reserved bool) {
-	key := checkKey(c.ID, checkerPrefix+k.ID)
-	if k.Kind != "model" || slices.ContainsFunc(d.Purse.Open, func(r reservation) bool { return r.For == key }) {
+	if k.Kind != "model" {
 		return nil, true
 	}
 	to := core.CandidateOf(d.rules.Reviewers, event.Route{Provider: k.Provider, Model: k.Model})
-	counted := plain(question+len(k.Instructions)) + reviewTokens
-	amount, priced := bound(to, counted+counted/4, leastOutput, d.now)
+	return d.question(c, checkerPrefix+k.ID, "permission_request", to, plain(question+len(k.Instructions))+reviewTokens, leastOutput)
+}
+
+// question sets aside what a question of a call to a model may take. reserved: that was
+// done, or there is nothing to set aside. nil and not reserved: the model can't be
+// asked now, because the budget is too small; then what follows is decided.
+func (d spending) question(c *Call, hook, point string, to core.Candidate, counted, output int64) (r *reservation, reserved bool) {
+	key := checkKey(c.ID, hook)
+	if slices.ContainsFunc(d.Purse.Open, func(r reservation) bool { return r.For == key }) {
+		return nil, true
+	}
+	amount, priced := bound(to, counted+counted/4, output, d.now)
 	turn, left := d.turnLimits()
-	limit, has := d.Purse.Limit, d.Purse.has()
+	limit, has := d.Purse.Limit, d.has()
 	needs := amount.Add(d.finalRoom())
 	short := left.Short(needs.Only(turn))
 	switch {
@@ -186,11 +233,11 @@ func (d spending) review(c *Call, k policy.Checker, question int) (r *reservatio
 	case !priced && turn.MicroUSD+limit.MicroUSD > 0:
 		short = belay.BudgetCost
 	case short == "" && has.Short(needs.Only(limit)) == "":
-		return &reservation{Route: to.Route, Amount: amount, Output: leastOutput, Input: counted, Unpriced: !priced}, false
+		return &reservation{Route: to.Route, Amount: amount, Output: output, Input: counted, Unpriced: !priced}, false
 	case short == "" && !d.askSession(has, needs, needs):
 		return nil, false
 	}
-	d.record(core.Fact{IDs: d.callIDs(c), Data: event.HookFailed{Hook: checkerPrefix + k.ID, Point: "permission_request", Fails: "closed",
+	d.record(core.Fact{IDs: d.callIDs(c), Data: event.HookFailed{Hook: hook, Point: point, Fails: "closed",
 		Problem: event.Problem{Class: "skipped", Code: lows[cmp.Or(short, belay.BudgetCost)].code, Message: "not asked: " + usedUp(cmp.Or(short, belay.BudgetCost))}}})
 	return nil, false
 }
@@ -204,27 +251,23 @@ func (d spending) reviewOutput() int64 {
 	return 0
 }
 
-// refuseCall refuses a call for which the session's budget has no room, and reports
-// whether it did. Those that run or begin now count already.
-func (d spending) refuseCall(c *Call) bool {
-	has := d.Purse.has()
-	for _, o := range d.Turn.calls() {
-		if o.inFlight() {
-			has.Calls--
-		}
-	}
-	for _, f := range d.ready.Decided {
-		if _, begins := f.Data.(event.ToolStarted); begins {
-			has.Calls--
-		}
-	}
+// covers reports whether the budget has room for a call that nothing else keeps from
+// beginning. If not, the session is asked, and when it has none the call is refused. Those
+// that began, or begin now, count already.
+func (d spending) covers(c *Call) bool {
 	limit := belay.Amounts{Calls: d.Purse.Limit.Calls, Time: d.Purse.Limit.Time}
-	short := has.Only(limit).Short(leastOfRest.Only(limit))
-	if short == "" {
-		return false
+	has := d.has()
+	for _, o := range d.Turn.calls() {
+		if o != c && o.begun() {
+			has.Calls--
+		}
 	}
-	d.record(d.failed(c, event.Problem{Class: "skipped", Code: lows[short].code, Message: "not run: " + usedUp(short)}))
-	return true
+	has = has.Only(limit)
+	short := has.Short(leastOfRest.Only(limit))
+	if short != "" && d.askSession(has, leastOfRest, mostOfRest) {
+		d.record(d.failed(c, event.Problem{Class: "skipped", Code: lows[short].code, Message: "not run: " + usedUp(short)}))
+	}
+	return short == ""
 }
 
 // timeLeft is how long the session's budget lets the turn be driven from now on;

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"encoding/json"
 	"path"
 	"slices"
@@ -27,6 +28,7 @@ type Rules struct {
 	Policy             *belay.Ref       `json:"policy,omitempty"`    // the gate's rules, as content; none: the built-in ones of this build
 	Agent              string           `json:"agent,omitempty"`     // whose turns these are
 	AgentFile          *AgentFile       `json:"agentFile,omitempty"` // that describes the agent; nil: none does
+	Gates              []belay.Check    `json:"gates,omitempty"`     // of the agent's file: what must hold before its turns count as done
 	ByOther            bool             `json:"guest,omitempty"`     // the turn was submitted by another account than the session's owner
 	UntrustedWorkspace bool             `json:"strange,omitempty"`   // the workspace's files are untrusted
 	Home               string           `json:"home,omitempty"`      // of the user, for the paths in command lines
@@ -36,6 +38,7 @@ type Rules struct {
 	Profile core.Profile     `json:"profile,omitzero"` // what the turn needs of a model
 
 	Reviewers []core.Candidate `json:"reviewers,omitempty"` // models that judge calls or summarise, with their prices
+	Asked     *Asked           `json:"asked,omitempty"`     // what agents work with that a turn starts which asks no model itself
 
 	Instructions *belay.Content `json:"instructions,omitempty"` // of the place, which stand behind System
 
@@ -45,8 +48,22 @@ type Rules struct {
 	Environment bool   `json:"environment,omitempty"` // the model is told where it works
 	Cwd         string `json:"cwd,omitempty"`         // the folder of the workspace in which the person stands; empty: its root
 
+	Input    json.RawMessage `json:"input,omitempty"`    // JSON Schema of what the agent is started with
+	Origin   string          `json:"origin,omitempty"`   // the workspace whose files of settings, tools and agents count; empty: Workspace
+	Worktree *belay.Worktree `json:"worktree,omitempty"` // that Workspace lies in, made for an agent
+
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names
+}
+
+// Asked is which models are asked.
+type Asked struct {
+	Provider string           `json:"provider"`
+	Model    string           `json:"model,omitempty"`
+	BaseURL  string           `json:"baseUrl,omitempty"`
+	Fallback []string         `json:"fallback,omitempty"`
+	Routes   []core.Candidate `json:"routes,omitempty"`
+	Profile  core.Profile     `json:"profile,omitzero"`
 }
 
 // AgentFile is the file that an agent was made of.
@@ -55,12 +72,65 @@ type AgentFile struct {
 	Origin  string       `json:"origin"`
 	Path    string       `json:"path"`
 	Digest  belay.Digest `json:"digest"`
+
+	Retry    belay.Retry `json:"retry,omitzero"`      // of tasks that it does
+	Fallback []string    `json:"fallbacks,omitempty"` // agents that try them after it; Retry has their rules when these are kept
+
+	Context    string `json:"context,omitempty"` // how it is started, where the call doesn't say
+	Isolation  string `json:"isolation,omitempty"`
+	Background bool   `json:"background,omitempty"`
+
+	Memory belay.MemoryNeed `json:"memory,omitzero"`
+
+	Wording *belay.Wording `json:"wording,omitempty"` // of its tasks
+	Skills  []string       `json:"skills,omitempty"`  // the only ones it may read; none: any
+}
+
+// Retry says when a task under these rules is tried again by itself.
+func (r *Rules) Retry() (again belay.Retry) {
+	if r.AgentFile != nil {
+		again = r.AgentFile.Retry
+	}
+	return again
+}
+
+// Memory is what the agent of turns under these rules declares.
+func (r *Rules) Memory() (m belay.MemoryNeed) {
+	if r.AgentFile != nil {
+		m = r.AgentFile.Memory
+	}
+	return m
+}
+
+// Worded is a task in the words of the domain of the agent under these rules.
+func (r *Rules) Worded(task string) string {
+	if r.AgentFile == nil {
+		return task
+	}
+	return r.AgentFile.Wording.Of(task)
+}
+
+// agentUsed is the agent of turns under these rules; nil: nothing describes it.
+func (r *Rules) agentUsed() *event.AgentUsed {
+	switch {
+	case r == nil:
+		return nil
+	case r.AgentFile != nil:
+		used := &event.AgentUsed{Name: r.Agent, Version: r.AgentFile.Version, Digest: r.AgentFile.Digest}
+		if w := r.AgentFile.Wording; w != nil {
+			used.Template = w.Template
+		}
+		return used
+	case r.Agent != "":
+		return &event.AgentUsed{Name: r.Agent}
+	}
+	return nil
 }
 
 // Gate are the rules that calls are judged by; nil until those that Policy names
 // were supplied, which denies.
 func (r *Rules) Gate() *policy.Set {
-	if r.Policy == nil {
+	if r.Policy == nil && r.set == nil {
 		return policy.Builtin()
 	}
 	return r.set
@@ -73,6 +143,9 @@ func (r *Rules) Govern(ref belay.Ref, set *policy.Set) { r.Policy, r.set = &ref,
 func (r *Rules) Place() policy.Place {
 	return policy.Place{Workspace: r.Workspace, Home: r.Home, Dialect: policy.DialectOf(r.Settings.Shell), Shadowed: r.Shadowed, Bare: policy.Bare(r.Boundary.Level, r.Settings.Boundary)}
 }
+
+// Configured is the workspace whose files of settings, tools and agents count.
+func (r *Rules) Configured() string { return cmp.Or(r.Origin, r.Workspace) }
 
 // args are a call's arguments, wherever they are.
 func (r *Rules) args(c *Call) []byte {
@@ -110,6 +183,19 @@ func (r *Rules) Answer() json.RawMessage {
 	return r.Output
 }
 
+// AskOutput tells the model of the output that the turn asks for: not every
+// provider can hold it to a schema.
+func (r *Rules) AskOutput() {
+	if r.Output == nil {
+		return
+	}
+	where := "Put it into the field output of complete_task."
+	if r.Answer() != nil {
+		where = "The answer that ends your work must be this value and nothing else."
+	}
+	r.System += "\n# Output\nThis task asks for an output: one value of JSON that fits the schema below. " + where + "\n" + string(r.Output) + "\n"
+}
+
 func (r *Rules) headless() bool { return r.Settings.Approvals == belay.ApprovalsDeny }
 
 // MayChange reports whether the gate lets any tool change something, at once or
@@ -128,13 +214,17 @@ func (r *Rules) Changes(name string) bool {
 	return !ok || policy.Changes(t)
 }
 
-// Tool is a tool of the turn by its name; false: it has none of that name.
+// Tool is a tool of the turn by its name, or that of its checks; false: it has none of
+// that name.
 func (r *Rules) Tool(name string) (belay.ToolSpec, bool) {
 	if r != nil {
 		for _, t := range r.Tools {
 			if t.Name == name {
 				return t, true
 			}
+		}
+		if name == JudgeName {
+			return judgeSpec, true
 		}
 	}
 	return belay.ToolSpec{}, false
@@ -152,19 +242,19 @@ func (r *Rules) completionTool() string {
 
 // resource is what a call touches and how. Two calls that touch the same
 // resource, one of them writing, run one after the other; a folder contains
-// what is below it, and the workspace everything.
+// what is below it, and the workspace everything. So do two calls of one MCP server,
+// unless both only read: nobody else knows what they have in common.
 type resource struct {
-	files []string // none: the whole workspace
-	write bool
-	none  bool // touches nothing
+	server string   // whose tool it is; empty: none's
+	reads  bool     // it changes nothing there
+	files  []string // none: the whole workspace
+	write  bool
+	none   bool // touches nothing
 }
 
 func touches(t belay.ToolSpec, files []string) resource {
-	if t.Access == "" {
-		return resource{none: true}
-	}
-	r := resource{write: t.Access == belay.Write}
-	if t.PathArg == "" {
+	r := resource{server: t.Server, reads: t.ReadOnly, write: t.Access == belay.Write, none: t.Access == ""}
+	if t.PathArg == "" || r.none {
 		return r
 	}
 	for _, f := range files {
@@ -174,6 +264,9 @@ func touches(t belay.ToolSpec, files []string) resource {
 }
 
 func (r resource) conflicts(o resource) bool {
+	if r.server != "" && r.server == o.server && !(r.reads && o.reads) {
+		return true
+	}
 	if r.none || o.none || !r.write && !o.write {
 		return false
 	}

@@ -27,7 +27,7 @@ func run(d *decision) bool {
 		case c.Phase == CallWaits:
 			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase == CallOrphaned && d.lostBy(c):
-		case c.Phase != CallOrphaned && (!d.mayBegin(c) || c.Verdict != policy.Allow || d.held(i)):
+		case c.Phase != CallOrphaned && !d.due(i):
 		case spec.Handled != "":
 			d.answerInternally(spec, c, d.rules.args(c))
 		case c.Phase != CallOrphaned && d.now.Before(c.RetryAt):
@@ -35,13 +35,37 @@ func run(d *decision) bool {
 			d.wakeAt(c.RetryAt)
 		case d.onlyReads(spec): // another attempt of what was allowed once
 			d.record(d.failed(c, event.Problem{Class: "denied", Code: "OTHER_WRITER", Message: "not run again: session " + string(d.Use.Writer) + " writes in the workspace now"}))
-		case c.Phase != CallOrphaned && (d.refuseOverLimit(spec, c) || spending{d}.refuseCall(c)):
+		case c.Phase != CallOrphaned && d.refuseOverLimit(spec, c):
 		case d.waitsForHold(spec, c):
-		case free.take(spec):
+		case free.take(spec) && (c.Phase == CallOrphaned || spending{d}.covers(c)): // the budget last: what a call asks for it uses
 			d.begins(c, c.Phase == CallOrphaned && d.classOf(c) == belay.Recoverable)
 		}
 	}
 	return !st.settled()
+}
+
+// due reports whether an attempt of a call is to begin as far as people, the gate and the
+// other calls decide about it.
+func (d *decision) due(i int) bool {
+	c := d.Turn.Step.Calls[i]
+	return d.mayBegin(c) && c.Verdict == policy.Allow && !d.held(i)
+}
+
+// couldBegin reports whether at most the budget, the gate and calls that run keep a call
+// from beginning that a tool answers.
+func (d *decision) couldBegin(i int) bool {
+	c := d.Turn.Step.Calls[i]
+	spec, known := d.rules.Tool(c.Name)
+	switch {
+	case !known || spec.Handled != "":
+		return false
+	case c.Phase == CallProposed:
+		return true
+	case d.now.Before(c.RetryAt) || !d.due(i):
+		return false
+	}
+	_, waits := d.wantsHold(spec, c)
+	return !waits
 }
 
 // held reports whether a call has to wait for another of the same answer: for
@@ -56,6 +80,9 @@ func (d *decision) held(i int) bool {
 			continue
 		}
 		o, _ := d.rules.Tool(c.Name)
+		if calls[i].Check != "" && o.Handled == "complete" { // it waits for the check
+			continue
+		}
 		if spec.Exclusive || o.Exclusive || mine.conflicts(touches(o, c.paths())) {
 			return true
 		}
@@ -146,7 +173,10 @@ func lostProblem(c *Call) event.Problem {
 
 func (d *decision) classOf(c *Call) belay.EffectClass {
 	spec, ok := d.rules.Tool(c.Name)
-	if !ok || spec.Effect == "" {
+	switch {
+	case c.Check != "": // it is made to be run again
+		return belay.Idempotent
+	case !ok || spec.Effect == "":
 		return belay.AtMostOnce
 	}
 	return spec.Effect

@@ -54,6 +54,7 @@ type world struct {
 	names   map[string]string
 	counts  map[string]int
 	forgets bool
+	checks  []belay.Check // of the turns that are submitted
 }
 
 const stream = belay.StreamID("thread/thr_1")
@@ -117,6 +118,11 @@ func (w *world) do(line string) {
 	case "policy":
 		w.policy(rest)
 		return
+	case "accept":
+		w.accept(rest)
+		return
+	case "verified":
+		w.verified(strings.SplitN(rest+" ", " ", 3))
 	case "checked", "unchecked":
 		w.checked(verb, strings.SplitN(rest, " ", 4))
 	case "advance":
@@ -138,7 +144,7 @@ func (w *world) do(line string) {
 		if media != "" {
 			text.Attached = []belay.Attachment{{Name: "it", Ref: belay.Ref{Digest: "digest", Media: media}}}
 		}
-		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: text, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place, Budget: w.budget(purse)})
+		w.handle(belay.SubmitTurn{Turn: belay.TurnID(turn), Kind: belay.TurnUser, Task: "task_1", Run: "run_1", Text: text, Rules: w.keepRules(), Queue: belay.QueueMode(mode), Place: place, Budget: w.budget(purse), Checks: w.checks})
 	case "queue":
 		w.queue(strings.Fields(rest))
 	case "budget":
@@ -152,6 +158,9 @@ func (w *world) do(line string) {
 		w.handle(belay.InterruptTurn{Turn: belay.TurnID(rest), Queued: true})
 	case "resume":
 		w.handle(belay.ResumeThread{Rules: w.keepRules(), Limits: &w.rules.Settings.Limits})
+	case "widest":
+		mode, boundary, _ := strings.Cut(rest, " ")
+		w.handle(belay.LimitMode{Mode: belay.Mode(strings.TrimPrefix(mode, "-")), Boundary: boundary})
 	case "share":
 		w.handle(belay.ShareWorkspace{})
 	case "grant":
@@ -479,6 +488,7 @@ func (w *world) fail(rest string) {
 func (w *world) tool(verb, rest string) {
 	rest, guides, _ := strings.Cut(rest, " guides=")
 	rest, tokens := cutNumber(rest, " tokens=")
+	rest, exit := cutNumber(rest, " exit=")
 	rest, took, _ := strings.Cut(rest, " ms=")
 	ms, _ := strconv.ParseInt(took, 10, 64)
 	f := strings.SplitN(rest, " ", 2)
@@ -495,6 +505,7 @@ func (w *world) tool(verb, rest string) {
 	switch verb {
 	case "result":
 		r := event.ToolResult{Name: c.Name, Attempt: c.Attempt, Output: belay.Content{Text: arg, Tokens: tokens}, Digest: belay.DigestOf([]byte(arg)), Millis: ms, Instructions: strings.Fields(guides)}
+		r.Exit = int(exit)
 		if c.Path != "" {
 			r.Files = []event.FileSeen{{Path: c.Path, Digest: "sha256:" + arg}}
 		}

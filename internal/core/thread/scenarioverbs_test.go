@@ -111,6 +111,9 @@ func (w *world) budget(s string) *belay.BudgetGrant {
 	if parts {
 		b.Amount = w.amounts(amount)
 	}
+	for w.d.s.Purse.Grants.Find("", b.ID) != nil {
+		b.ID += "+"
+	}
 	return b
 }
 
@@ -365,4 +368,50 @@ func (w *world) compacted(verb string, f []string) {
 	n, _ := strconv.ParseInt(f[0], 10, 64)
 	w.add([]core.Fact{{IDs: c.IDs, Data: event.ContextCompactionCompleted{Trigger: c.Trigger, Strategy: c.Strategy, Started: c.Started, From: c.From, To: c.To, Reads: c.To + 1,
 		TokensBefore: c.Tokens, TokensAfter: n, Usage: used, Charge: event.ChargeAnswer}}}, nil)
+}
+
+// accept is a check of the turns that are submitted from now on: "KIND WORDS…".
+func (w *world) accept(rest string) {
+	kind, rest, _ := strings.Cut(rest, " ")
+	k := belay.Check{Kind: belay.CheckKind(kind)}
+	switch k.Kind {
+	case belay.CheckCommand:
+		k.Argv = strings.Fields(rest)
+	case "unchanged":
+		k.Kind, k.Unchanged, k.Paths = belay.CheckFiles, true, strings.Fields(rest)
+	case belay.CheckFiles:
+		k.Paths = strings.Fields(rest)
+	case belay.CheckPerson:
+		k.Prompt = rest
+	case belay.CheckSchema:
+		k.Schema = json.RawMessage(rest)
+	}
+	var err error
+	if w.checks, err = belay.CheckedAcceptance(append(w.checks, k)); err != nil {
+		w.t.Fatal(err)
+	}
+}
+
+// verified ends the look at a check: "ID STATUS REASON"; running makes its call.
+func (w *world) verified(f []string) {
+	w.supply()
+	for _, e := range w.d.Next(w.now).Effects {
+		eff, ok := e.(core.Verify)
+		if !ok || eff.Check.ID != f[0] {
+			continue
+		}
+		r := event.CheckResult{ID: f[0], Kind: eff.Check.Kind, Status: f[1], Reason: strings.TrimSpace(f[2])}
+		switch r.Status {
+		case event.CheckRunning:
+			args, _ := json.Marshal(map[string]any{"argv": eff.Check.Argv})
+			r.Call = &event.ModelCall{ID: eff.Call, Name: "exec", Args: args, ArgsHash: belay.DigestOf(args)}
+		case event.CheckNoted:
+			for _, p := range eff.Check.Paths {
+				r.Files = append(r.Files, event.FileSeen{Path: p, Digest: "was"})
+			}
+		}
+		w.add([]core.Fact{{IDs: eff.IDs, Data: event.TaskProgress{Phase: event.PhaseVerifying, Check: &r}}}, nil)
+		return
+	}
+	w.t.Fatalf("nothing looks at check %s", f[0])
 }

@@ -28,8 +28,11 @@ func startTurn(d *decision) bool {
 	if q.Limits != nil {
 		limits = limits.Within(*q.Limits)
 	}
+	if q.Rest {
+		limits = limits.Less(d.Charged)
+	}
 	d.record(core.Fact{IDs: ids, Data: event.TurnStarted{
-		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: limits,
+		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: limits, Agent: d.rules.agentUsed(),
 	}})
 	ids.Task, ids.Run = "", ""
 	names := make([]string, len(d.rules.Tools))

@@ -69,6 +69,8 @@ type gateState struct {
 	Grants   []policy.Grant `json:"grants,omitempty"` // given by answers
 	Policy   belay.Digest   `json:"policy,omitempty"` // of the rules that people wrote, as they took effect last
 	Taint    []policy.Taint `json:"taint,omitempty"`  // untrusted origins of what is in the conversation
+	Widest   belay.Mode     `json:"widest,omitempty"` // of a sub-agent: the widest mode; empty: that of its rules
+	Outer    string         `json:"outer,omitempty"`  // the same of its boundary
 	Answers  []answer       `json:"answers,omitempty"`
 	LostKeys []string       `json:"lostKeys,omitempty"` // calls whose outcome is unknown
 	Revoked  []revoked      `json:"revoked,omitempty"`  // allowances of the rules that a person took back
@@ -96,6 +98,7 @@ type fileState struct {
 	Plan      []event.PlanItem           `json:"plan,omitempty"`
 	PlanAt    int64                      `json:"planAt,omitempty"` // the fact that says so
 	Recall    bool                       `json:"recall,omitempty"` // the next step is reminded of the plan
+	Noted     []noted                    `json:"noted,omitempty"`  // files that checks want unchanged, as they were
 	Published map[string]belay.Published `json:"published,omitempty"`
 }
 
@@ -134,19 +137,30 @@ type Turn struct {
 	Limits     belay.Limits     `json:"limits"`
 	turnUse
 	turnRoute
+	admission
 	Nudged  bool             `json:"nudged,omitempty"`
 	Looks   int              `json:"looks,omitempty"`   // at where it works
 	Kept    string           `json:"kept,omitempty"`    // how the workspace was kept before it
 	KeptNot string           `json:"keptNot,omitempty"` // why it was not
 	Step    *Step            `json:"step,omitempty"`
-	Stop    *Stop            `json:"stop,omitempty"` // it is to be ended
-	Low     belay.BudgetKind `json:"low,omitempty"`  // of which there is no more, and won't be
+	Stop    *Stop            `json:"stop,omitempty"`  // it is to be ended
+	Low     belay.BudgetKind `json:"low,omitempty"`   // of which there is no more, and won't be
+	Short   bool             `json:"short,omitempty"` // it waits for what its children don't use
 	trouble
 	Stops       []Violation `json:"stops,omitempty"`   // what boundaries stopped, and what was said of it
 	Ask         *Ask        `json:"ask,omitempty"`     // a question about the turn itself
 	GaveUp      bool        `json:"gaveUp,omitempty"`  // the answer to it was no
 	Partial     *belay.Ref  `json:"partial,omitempty"` // text that was cut
 	PartialText string      `json:"partialText,omitempty"`
+	Red         int         `json:"red,omitempty"`      // rounds of checks that failed
+	Verified    []verdict   `json:"verified,omitempty"` // what is known of the checks of this round
+}
+
+// admission is whether the turn's agent may work, if that is kept as a file.
+type admission struct {
+	Admitted bool         `json:"admitted,omitempty"` // it was asked, and may
+	Held     *event.Pause `json:"held,omitempty"`     // it may not, or not now
+	Why      string       `json:"why,omitempty"`
 }
 
 // turnUse is what a turn has used.
@@ -160,7 +174,9 @@ type turnUse struct {
 	Failed  int           `json:"failed,omitempty"`  // requests that failed
 	Answers int           `json:"answers,omitempty"` // requests that were answered
 	Cost    event.CostSum `json:"cost,omitzero"`
-	Spent   belay.Amounts `json:"spent,omitzero"` // money and tokens that were charged
+	Spent   belay.Amounts `json:"spent,omitzero"`    // money and tokens that were charged
+	Changed []string      `json:"changed,omitempty"` // files, by it and by children that work in the same folder
+	Acted   bool          `json:"acted,omitempty"`   // a call began that may change something
 }
 
 // turnRoute is the model that requests are sent to.
@@ -183,7 +199,8 @@ type trouble struct {
 type Stop struct {
 	By     string `json:"by"`
 	Reason string `json:"reason,omitempty"`
-	Back   bool   `json:"back,omitempty"` // and what it did is taken back
+	Back   bool   `json:"back,omitempty"`  // and what it did is taken back
+	Grace  bool   `json:"grace,omitempty"` // after one more step
 }
 
 // tracked is a call seen before in this turn.
@@ -234,6 +251,7 @@ type Step struct {
 	Search    string         `json:"search,omitempty"`    // the rule by which its vendor may search the web; empty: it may not
 	Searched  bool           `json:"searched,omitempty"`  // it did
 	Calls     []*Call        `json:"calls,omitempty"`
+	Worked    bool           `json:"worked,omitempty"` // one of them gave a result: those beside it that fail are no row of failures, whichever ended first
 }
 
 // CallPhase is how far a call has come.
@@ -268,8 +286,13 @@ type Call struct {
 	attempt
 	violation
 
+	Check string   `json:"check,omitempty"` // that it finds out; empty: the model made the call
+	Ended *callEnd `json:"ended,omitempty"` // of such a call
+
 	Input  *event.InputAsked `json:"input,omitempty"`  // what it has to know before it goes on
 	Rounds int               `json:"rounds,omitempty"` // attempts that ended with that
+	Sample sampled           `json:"sample,omitzero"`  // if it is a model's answer
+	Use    *grantUse         `json:"use,omitempty"`    // of a grant that the session counts
 }
 
 // judgement is what the gate and people said of a call.
@@ -309,6 +332,9 @@ type violation struct {
 func (c *Call) inFlight() bool {
 	return c.Phase == CallRunning || c.Phase == CallOrphaned || c.Phase == CallWaits
 }
+
+// begun reports whether an attempt of it was started, and it isn't over.
+func (c *Call) begun() bool { return c.Attempt > 0 && c.Phase != CallOver }
 
 // Ask is a question that waits for a person.
 type Ask struct {

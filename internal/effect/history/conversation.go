@@ -326,6 +326,9 @@ func (v *Conversation) answer(ctx context.Context, st store.Run, p event.ModelCo
 // result keeps a call's answer; the message of all answers follows once the
 // last one is there, in the order of the calls.
 func (v *Conversation) result(r belay.ToolResult, all *belay.Ref) {
+	if !slices.ContainsFunc(v.calls, func(c event.ModelCall) bool { return c.ID == r.ID }) {
+		return // the runtime made the call
+	}
 	if note := v.changed[r.ID]; note != "" {
 		r.Text = note + "\n" + r.Text
 		delete(v.changed, r.ID)

@@ -103,6 +103,19 @@ func (p *Past) Find(name string) (PastTurn, error) {
 		WithHint("belay sessions show --turns %s lists them", p.Session)
 }
 
+// Before is the turn before the first of some, or the place before the first turn. Turns
+// that became part of another one are that one.
+func (p *Past) Before(turns map[belay.TurnID]bool) PastTurn {
+	before := PastTurn{Ended: true}
+	for i, t := range p.Turns {
+		if turns[t.ID] || i == len(p.Turns)-1 {
+			break
+		}
+		before = t
+	}
+	return before
+}
+
 // Last is the turn that ended last, or the place before the first.
 func (p *Past) Last() PastTurn {
 	for i := len(p.Turns) - 1; i >= 0; i-- {
@@ -133,6 +146,23 @@ const forkNote = "The conversation was copied in the middle of that turn, after 
 // its end, kept as content. Of a turn that hasn't ended the steps that have
 // are copied; calls and their answers stay together. It is counted as a model does.
 func (p *Past) Fork(ctx context.Context, t PastTurn, counts tokens.Profile) (belay.Beginning, error) {
+	if to := p.conv.settled(); t.ID != "" && !t.Copied && !t.Ended && to <= t.span.from+1 {
+		return belay.Beginning{}, belay.Errorf(belay.CodeBadState, "turn %d hasn't ended, and none of its steps has", t.Number).At(string(p.Session)).
+			WithHint("belay fork %s --turn %d, or wait until it has ended", p.Session, t.Number-1)
+	}
+	return p.fork(ctx, t, counts, forkNote)
+}
+
+// ForkNow is how a thread begins that continues from the last whole step, be it that
+// nothing but the text of the turn was said. The note comes last.
+func (p *Past) ForkNow(ctx context.Context, counts tokens.Profile, note string) (belay.Beginning, error) {
+	if len(p.Turns) == 0 {
+		return belay.Beginning{}, belay.Errorf(belay.CodeBadState, "nothing was said yet")
+	}
+	return p.fork(ctx, p.Turns[len(p.Turns)-1], counts, note)
+}
+
+func (p *Past) fork(ctx context.Context, t PastTurn, counts tokens.Profile, running string) (belay.Beginning, error) {
 	b := belay.Beginning{ForkedFrom: &belay.Fork{Session: p.Session, Thread: p.Thread, Turn: t.ID, Sequence: t.End}}
 	if t.ID == "" {
 		return b, nil
@@ -143,10 +173,7 @@ func (p *Past) Fork(ctx context.Context, t PastTurn, counts tokens.Profile) (bel
 	}
 	to, note, known := t.span.to, "", t.End
 	if !t.Ended {
-		if to, note = p.conv.settled(), forkNote; to <= t.span.from+1 {
-			return b, belay.Errorf(belay.CodeBadState, "turn %d hasn't ended, and none of its steps has", t.Number).At(string(p.Session)).
-				WithHint("belay fork %s --turn %d, or wait until it has ended", p.Session, t.Number-1)
-		}
+		to, note = p.conv.settled(), running
 		b.ForkedFrom.Sequence, known = p.Seq, t.Start
 	}
 	if err := p.write(ctx, &b, counts, p.said(to, note)); err != nil {

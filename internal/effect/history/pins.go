@@ -157,7 +157,8 @@ func (f *pinFold) apply(ctx context.Context, st store.Run, ev event.Envelope) er
 			f.calls[c.ID] = c
 		}
 	case event.ToolStarted:
-		f.changes[call] = !p.ReadOnly && p.Effect != string(belay.Pure)
+		_, wanted := f.calls[call] // else the runtime made it
+		f.changes[call] = wanted && !p.ReadOnly && p.Effect != string(belay.Pure)
 	case event.PermissionResolved:
 		if p.Decision == "deny" && p.Message != "" {
 			f.add(Pin{PinDenied, string(call), f.line(call) + "\ndenied by " + p.By + ": " + p.Message})

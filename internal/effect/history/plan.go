@@ -87,16 +87,25 @@ type Planner struct {
 // PlanRollback returns the file changes that undo everything after a turn.
 func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Planner) (*Rollback, error) {
 	rb := &Rollback{To: to, After: p.Seq}
-	f := &laterChanges{turns: map[belay.TurnID]int{}, calls: map[belay.CallID]UntrackedCall{}, files: map[string]*changed{}}
+	f := &laterChanges{turns: map[belay.TurnID]int{}, calls: map[belay.StreamID]map[belay.CallID]UntrackedCall{}, agents: map[belay.StreamID]int{}, files: map[string]*changed{}, to: to.Number}
 	for _, t := range p.Turns {
 		f.turns[t.ID] = t.Number
 	}
-	for ev, err := range p.st.Read(ctx, p.Thread.Stream(), to.End) {
+	from, err := p.at(ctx, to.End)
+	if err != nil {
+		return nil, err
+	}
+	for r, err := range p.st.Window(ctx, store.Window{Session: p.Session, After: from}) {
 		if err != nil {
 			return nil, err
 		}
-		f.fold(ev)
-		f.kept.fold(ev)
+		switch ev := r.Event; {
+		case ev.Stream == p.Thread.Stream():
+			f.fold(ev)
+			f.kept.fold(ev)
+		default:
+			f.below(p.Thread, ev)
+		}
 	}
 	done, err := rb.lookKept(ctx, p, l, &f.kept)
 	if err != nil {
@@ -117,14 +126,46 @@ func (p *Past) PlanRollback(ctx context.Context, to PastTurn, l Planner) (*Rollb
 	return rb, nil
 }
 
+// at is the position of a fact of the thread; 0: before the first.
+func (p *Past) at(ctx context.Context, seq int64) (store.Position, error) {
+	if seq == 0 {
+		return 0, nil
+	}
+	for r, err := range p.st.Window(ctx, store.Window{Stream: p.Thread.Stream()}) {
+		if err != nil || r.Event.Seq == seq {
+			return r.Position, err
+		}
+	}
+	return 0, store.ErrNotFound
+}
+
+// below takes a fact of another stream of the session: those of agents that turns after it
+// started count as theirs.
+func (f *laterChanges) below(main belay.ThreadID, ev event.Envelope) {
+	if p, ok := ev.Data.(event.SubagentSpawned); ok {
+		n, mine := f.agents[ev.IDs.Thread.Stream()]
+		if ev.IDs.Thread == main {
+			n, mine = f.turns[ev.IDs.Turn], f.turns[ev.IDs.Turn] > f.to
+		}
+		if mine {
+			f.agents[p.Thread.Stream()] = n
+		}
+	}
+	if _, mine := f.agents[ev.Stream]; mine {
+		f.fold(ev)
+	}
+}
+
 // laterChanges is what happened to files after a turn.
 type laterChanges struct {
-	turns map[belay.TurnID]int
-	calls map[belay.CallID]UntrackedCall
-	ran   []UntrackedCall
-	files map[string]*changed
-	paths []string // in the order of their first change
-	kept  turnSnapshots
+	to     int // the turn's number; 0: before the first
+	turns  map[belay.TurnID]int
+	agents map[belay.StreamID]int // by the number of the turn that they worked for
+	calls  map[belay.StreamID]map[belay.CallID]UntrackedCall
+	ran    []UntrackedCall
+	files  map[string]*changed
+	paths  []string // in the order of their first change
+	kept   turnSnapshots
 }
 
 // changed is a file's first and last recorded change. broken means that the
@@ -153,13 +194,15 @@ func (c *changed) then(p event.ArtifactChanged, restored bool) {
 func (f *laterChanges) fold(ev event.Envelope) {
 	switch p := ev.Data.(type) {
 	case event.ModelCompleted:
-		clear(f.calls)
+		calls := map[belay.CallID]UntrackedCall{}
+		f.calls[ev.Stream] = calls
+		turn := cmp.Or(f.agents[ev.Stream], f.turns[ev.IDs.Turn])
 		for _, c := range p.Calls {
-			f.calls[c.ID] = UntrackedCall{Turn: f.turns[ev.IDs.Turn], Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), Preview)}
+			calls[c.ID] = UntrackedCall{Turn: turn, Call: c.ID, Tool: c.Name, What: event.CutText(string(c.Args), Preview)}
 		}
 	case event.SandboxApplied:
-		if r, ok := f.calls[ev.IDs.Call]; ok && ev.IDs.Call != "" {
-			delete(f.calls, ev.IDs.Call) // once, also with several attempts
+		if r, ok := f.calls[ev.Stream][ev.IDs.Call]; ok && ev.IDs.Call != "" {
+			delete(f.calls[ev.Stream], ev.IDs.Call) // once, also with several attempts
 			f.ran = append(f.ran, r)
 		}
 	case event.ArtifactChanged:

@@ -85,6 +85,30 @@ func (p Part[K, V]) Put(key K, v V, size int) {
 	p.c.put(&entry{keyOf[K, V]{key}, v, size})
 }
 
+// Get returns a value that stays in the cache; ok is false if it isn't there.
+func (p Part[K, V]) Get(key K) (v V, ok bool) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	el := p.c.byKey[keyOf[K, V]{key}]
+	if el == nil {
+		return v, false
+	}
+	p.c.order.MoveToFront(el)
+	return el.Value.(*entry).value.(V), true
+}
+
+// Keys are the keys of its values, the one used last first.
+func (p Part[K, V]) Keys() (keys []K) {
+	p.c.mu.Lock()
+	defer p.c.mu.Unlock()
+	for el := p.c.order.Front(); el != nil; el = el.Next() {
+		if k, ok := el.Value.(*entry).key.(keyOf[K, V]); ok {
+			keys = append(keys, k.key)
+		}
+	}
+	return keys
+}
+
 // Share returns a value that stays in the cache: the one that is there, or a new one,
 // which has no bytes until it is put.
 func (p Part[K, V]) Share(key K, make func() V) V {

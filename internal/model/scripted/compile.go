@@ -1,8 +1,6 @@
 package scripted
 
 import (
-	"bytes"
-	"encoding/json"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -132,13 +130,11 @@ func (c *compiler) call(path []any, f callFile) model.Call {
 	if f.Args == nil {
 		return model.Call{Name: f.Tool, Args: "{}"}
 	}
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(f.Args); err != nil {
+	args, err := plain(f.Args)
+	if err != nil {
 		c.Fail(strictyaml.Under(path, "args"), "the arguments have no form in JSON").Wrap(err).WithHint("JSON has no .inf and no .nan")
 	}
-	return model.Call{Name: f.Tool, Args: strings.TrimSuffix(b.String(), "\n")}
+	return model.Call{Name: f.Tool, Args: args}
 }
 
 func (c *compiler) when(path []any, w *when) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"iter"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/model"
@@ -19,9 +20,15 @@ type DirectCall struct {
 }
 
 // Text is the request as a turn's text.
-func (r DirectCall) Text() (string, error) {
-	b, err := json.Marshal(r)
-	return string(b), err
+func (r DirectCall) Text() (string, error) { return plain(r) }
+
+// plain is a value as JSON, without the escapes that only HTML needs: people read it.
+func plain(v any) (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	err := enc.Encode(v)
+	return strings.TrimSuffix(b.String(), "\n"), err
 }
 
 // Direct asks for the one call that the user wrote down, and reports its result. So a

@@ -47,8 +47,8 @@ func Lines(a, b string) string {
 }
 
 // Said is what a user's part is sent as: a text, or the bytes of a picture or a
-// document in base64. A file of another media type than the model takes is told
-// about in a text.
+// document in base64. A file of a media type that the model doesn't take becomes a
+// text that names it.
 func Said(ctx context.Context, p *belay.Part, images, files []string, content Contents) (text string, a *belay.Attachment, data string, err error) {
 	a, takes := p.Image, images
 	if a == nil {

@@ -32,7 +32,7 @@ func tooLongTexts() []tooLong {
 	}
 }
 
-// exceedsLimit are words that other limits are told with as well.
+// exceedsLimit are words that errors about other limits have as well.
 const exceedsLimit = "exceeds the limit of"
 
 // leastContext is the smallest context, in tokens, that is believed of a server.

@@ -104,8 +104,8 @@ func (l *line) watch(gone chan<- struct{}, leases chan<- time.Duration) {
 	}
 }
 
-// reap waits for every process that ends, says how the program did, and when
-// nobody is left.
+// reap waits for every process that ends, and reports how the program ended and when
+// no process is left.
 func reap(pid int, ended chan<- Ending, rest chan<- struct{}) {
 	runtime.LockOSThread()
 	for {
@@ -221,7 +221,7 @@ func (h *helper) everybody(pid int, s syscall.Signal) {
 	if os.Getpid() == 1 {
 		pid = 1 // of minus one all are meant
 	}
-	syscall.Kill(-pid, s) //nolint:errcheck // nobody left is fine
+	syscall.Kill(-pid, s) //nolint:errcheck // no process left is fine
 }
 
 // end kills what is left. The first process of a namespace takes everybody
@@ -229,7 +229,7 @@ func (h *helper) everybody(pid int, s syscall.Signal) {
 // children until there are none.
 func (h *helper) end() {
 	if os.Getpid() == 1 {
-		syscall.Kill(-1, syscall.SIGKILL) //nolint:errcheck // nobody left is fine
+		syscall.Kill(-1, syscall.SIGKILL) //nolint:errcheck // no process left is fine
 		return
 	}
 	began := time.Now()

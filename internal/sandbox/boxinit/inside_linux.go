@@ -63,8 +63,8 @@ func help(profileFD, lineFD int) int {
 }
 
 // unreadable takes the helper out of the program's reach: of a process that can't
-// be dumped nobody without capabilities reads or follows the descriptors, the
-// memory and the environment, also not as the same user. The program starts anew
+// be dumped, only one with capabilities can read or follow the descriptors, the
+// memory and the environment, even as the same user. The program starts anew
 // with its own execution.
 func unreadable() error {
 	if err := unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0); err != nil {
@@ -110,7 +110,7 @@ func (l *line) read(b []byte) (int, error) {
 }
 
 func (l *line) broken(what string, err error) int {
-	l.send(Message{Broken: what + ": " + err.Error()}) //nolint:errcheck // nobody else can be told
+	l.send(Message{Broken: what + ": " + err.Error()}) //nolint:errcheck // there is no other place to report it
 	return failed
 }
 

@@ -1,6 +1,6 @@
 // Package boxinit is what a program runs in: the process that applies a boundary
-// to itself, and starts the program when it is told to. Package sandbox starts
-// it; nobody else has a use for it.
+// to itself, and starts the program on the runtime's word. Only package sandbox starts
+// it.
 //
 // Its package imports little, because it is decided here whether the process is
 // a helper, before packages that the rest of the program needs are initialized:

@@ -270,9 +270,9 @@ func (h *helper) hide() error {
 	return nil
 }
 
-// seal covers files and folders with what nobody can open. That they are there
-// can be seen: what doesn't find its settings says so, and version control doesn't
-// take an empty file for a change.
+// seal covers files and folders with ones that can't be opened. They stay visible: a
+// program that can't read its settings says so, and version control doesn't take an
+// empty file for a change.
 func (h *helper) seal() (string, error) {
 	if len(h.p.Sealed) == 0 {
 		return "", nil

@@ -36,8 +36,8 @@ func (h *helper) network() (string, error) {
 
 // listen opens the socket of the runtime's proxy in the new namespace, and tells
 // the program where it is. The runtime accepts what comes: a socket stays in the
-// namespace it was made in, and nobody else's programs are there, so who
-// connects is known without a secret.
+// namespace it was made in, which has only the programs of this boundary, so no
+// secret is needed to identify a client.
 func (h *helper) listen() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {

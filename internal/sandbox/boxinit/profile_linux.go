@@ -11,8 +11,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Profile is what the runtime asks of a helper. It travels in a file without a
-// name that nobody can change, because arguments are seen by everybody.
+// Profile is what the runtime asks of a helper. It travels in a sealed file without
+// a name, because arguments are visible to every process.
 type Profile struct {
 	Path string   `json:"path"`
 	Argv []string `json:"argv"`
@@ -27,7 +27,7 @@ type Profile struct {
 	Home      string            `json:"home"`     // below one of them
 	Cache     string            `json:"cache"`    // folder that is the home's .cache; empty is none
 	Hidden    []string          `json:"hidden"`   // files and folders that are shown empty
-	Sealed    []string          `json:"sealed"`   // files and folders that nobody can open
+	Sealed    []string          `json:"sealed"`   // files and folders that can't be opened
 	Pinned    []string          `json:"pinned"`   // folders that can't be moved away
 	Guarded   []string          `json:"guarded"`  // that can't be changed
 	Network   string            `json:"network"`
@@ -106,7 +106,7 @@ func Sealed(p *Profile) (*os.File, error) {
 	return f, nil
 }
 
-// unsealed reads a profile, if nobody can have changed it.
+// unsealed reads a profile, if it can't have been changed.
 func unsealed(fd int) (*Profile, error) {
 	seals, err := unix.FcntlInt(uintptr(fd), unix.F_GET_SEALS, 0)
 	if err != nil || seals&unix.F_SEAL_WRITE == 0 {

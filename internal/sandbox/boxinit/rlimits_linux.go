@@ -134,7 +134,7 @@ func bind(pid int, limits []rlimit) error {
 }
 
 // bindAll does so for every process of the namespace but the helper, until a
-// look finds nobody new. Where the helper isn't the first process of one, the
+// look finds no new one. Where the helper isn't the first process of one, the
 // program's own start is all it sees.
 func bindAll(limits []rlimit) error {
 	if os.Getpid() != 1 {

@@ -9,11 +9,11 @@ import (
 
 // watch wakes those who wait for commits.
 type watch struct {
-	kick chan struct{} // holds one: somebody waits
+	kick chan struct{} // holds one while there is a waiter
 
 	mu      sync.Mutex
 	ch      chan struct{} // closed and replaced by the next commit
-	waiting bool          // somebody has ch
+	waiting bool          // a waiter has ch
 }
 
 func (w *watch) init() {
@@ -37,7 +37,7 @@ func (w *watch) wanted() bool {
 
 // Changed returns a channel that is closed after the next commit, here or in
 // another process. It may be closed without one: what counts is what a read
-// finds afterwards. All who wait share one poller; nobody waiting costs nothing.
+// finds afterwards. All waiters share one poller; without waiters there is none.
 func (l *factLog) Changed(ctx context.Context) <-chan struct{} {
 	if ctx.Err() != nil || l.closed.Load() {
 		ended := make(chan struct{})
@@ -59,7 +59,7 @@ func (l *factLog) Changed(ctx context.Context) <-chan struct{} {
 	return ch
 }
 
-// poll looks for other processes' commits while somebody waits.
+// poll looks for other processes' commits while there are waiters.
 func (l *factLog) poll(stop <-chan struct{}) {
 	var p poller
 	defer p.close()

@@ -41,7 +41,7 @@ func (p *place) create() error {
 	return nil
 }
 
-// build writes an empty store of the newest version to a file that nobody else knows.
+// build writes an empty store of the newest version to a file that no other process knows.
 func (p *place) build(path string) (err error) {
 	c, err := newConn(&place{o: p.o, path: path, tenant: p.tenant, life: p.life})
 	if err != nil {

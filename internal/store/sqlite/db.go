@@ -2,7 +2,7 @@
 // a tree of blob files beside it. Several processes of one machine may have it
 // open at once. Each has one writer goroutine, which commits everything that
 // has queued up in one synced transaction and answers callers after that (a
-// caller that finds nobody writing commits by itself), and a small pool of
+// caller that finds no other writer commits by itself), and a small pool of
 // readers that never keep a read transaction open while their consumer works.
 // The package knows nothing of what the facts mean.
 package sqlite
@@ -45,7 +45,7 @@ type Options struct {
 	OrRead       bool                    // where it can't be written, open it without a writer: every write is refused with the reason
 	Tenant       string                  // whose database of the directory; "default". The caller has checked the name
 
-	// Migrated is told about each migration of an existing store.
+	// Migrated is called after each migration of an existing store.
 	Migrated func(from, to int, took time.Duration)
 
 	fault      func(point string) error // tests: the result of a point instead of what SQLite says

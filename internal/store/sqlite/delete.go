@@ -15,7 +15,7 @@ import (
 type deletions struct{ *collector }
 
 // DeleteSession removes a session in steps, each a transaction: first the
-// tombstone takes the place of its streams, so that nobody reads or writes them
+// tombstone takes the place of its streams, so that they are neither read nor written
 // any more; then the content goes that only they name, then their rows, a
 // portion at a time; last the tombstone says that nothing is left. After a
 // crash the same call continues where the steps ended, and so does Compact.
@@ -35,7 +35,7 @@ func (del *deletions) DeleteSession(ctx context.Context, session belay.SessionID
 	return out, err
 }
 
-// DeleteIdle is DeleteSession for a session that nobody will miss: only one in
+// DeleteIdle is DeleteSession for an idle session: only one in
 // which nothing is wanted or waits, which is belay.CodeBusy otherwise. What only
 // it named is left to Compact, which looks through the store once for all.
 func (del *deletions) DeleteIdle(ctx context.Context, session belay.SessionID, by string) error {

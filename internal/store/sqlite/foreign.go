@@ -13,7 +13,7 @@ import (
 
 // refuseForeign refuses a database of another program before anything is done to
 // it: to connect as usual would switch it to a write-ahead log, or fold its log. It
-// is read through SQLite, but as a file that nobody changes, so that no file appears
+// is read through SQLite, but as an immutable file, so that no file appears
 // beside it and no lock of this process is lost.
 func (p *place) refuseForeign() (err error) {
 	if info, err := os.Stat(p.path); err != nil || info.Size() == 0 {
@@ -30,7 +30,7 @@ func (p *place) refuseForeign() (err error) {
 	case layout.ResultCode(err) == layout.CodeNotADB:
 		return p.wrap(err, "open")
 	case err != nil:
-		return nil // damage is told by who opens it
+		return nil // opening it reports damage
 	case own == 3, objects == 0 && !p.foreignLog():
 		return nil
 	}

@@ -20,7 +20,7 @@ const maxKept = 32 << 20
 // a full or read-only disk reads go on with them. They are written with the next
 // save that succeeds, and are nothing that the facts don't have.
 type keptViews struct {
-	any    atomic.Bool // there are some; without them nobody needs the lock
+	any    atomic.Bool // there are some; without them the lock isn't needed
 	mu     sync.Mutex
 	byName map[string]*keptView
 	size   int
@@ -135,8 +135,9 @@ func (vs *viewStore) keptOf(ctx context.Context, view string) (*keptView, error)
 	return &held, nil
 }
 
-// over puts the rows of a view in memory over those of the database, in key order.
-func (v *keptView) over(saved iter.Seq2[string, []byte]) iter.Seq2[string, []byte] {
+// over puts the rows of a view in memory over those of the database, in key order, from
+// a key on.
+func (v *keptView) over(saved iter.Seq2[string, []byte], from string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		all := map[string][]byte{}
 		if !v.whole {
@@ -144,7 +145,7 @@ func (v *keptView) over(saved iter.Seq2[string, []byte]) iter.Seq2[string, []byt
 		}
 		maps.Copy(all, v.rows)
 		for _, key := range slices.Sorted(maps.Keys(all)) {
-			if data := all[key]; data != nil && !yield(key, data) {
+			if data := all[key]; data != nil && key >= from && !yield(key, data) {
 				return
 			}
 		}

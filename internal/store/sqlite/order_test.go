@@ -100,7 +100,7 @@ func readAll(t *testing.T, dir string, facts int, what string) {
 		}
 	}
 	n = 0
-	for range db.ViewRows(ctx, "v") {
+	for range db.ViewRows(ctx, "v", "") {
 		if n++; n > 2*facts {
 			t.Errorf("%s: ViewRows repeats itself", what)
 			break

@@ -13,7 +13,7 @@ import (
 type owners struct{ *access }
 
 // ownerRow is who owns a key: a session's id or, in the system session, a
-// stream's. An empty owner is nobody; the epoch stays.
+// stream's. Without an owner the name is empty; the epoch stays.
 type ownerRow struct {
 	o     store.Owner
 	since int64

@@ -19,7 +19,7 @@ type way int
 
 const (
 	besideOthers way = iota // as SQLite does it
-	asItIs                  // as a file that nobody changes: SQLite needs no file beside it, and ignores the log
+	asItIs                  // as an immutable file: SQLite needs no file beside it, and ignores the log
 	asCopy                  // a copy made now, log included
 )
 
@@ -38,7 +38,7 @@ type access struct {
 	copy *layout.Copy // that is read; nil: the store itself
 
 	writer *writer // nil when opened read-only
-	why    error   // there is no writer; nil: nobody wanted one
+	why    error   // why there is no writer; nil: none was requested
 }
 
 // cannotWrite reports whether an error of opening says that only writing is impossible.
@@ -130,7 +130,7 @@ func dsn(path, mode string, query url.Values) string {
 	return (&url.URL{Scheme: "file", Path: path, RawQuery: query.Encode()}).String()
 }
 
-// unwritable reports whether nobody here can write beside the database and there is no log to read.
+// unwritable reports whether this user can't write beside the database and there is no log to read.
 func (p *place) unwritable() bool { return writable(p.tenant) != nil && !p.hasLog() }
 
 func (p *place) hasLog() bool {

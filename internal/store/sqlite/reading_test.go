@@ -157,7 +157,7 @@ func keepsAView(t *testing.T, db *DB) {
 		t.Errorf("from another position: %v", err)
 	}
 	var keys []string
-	for key := range db.ViewRows(ctx, "test") {
+	for key := range db.ViewRows(ctx, "test", "") {
 		if key < "d" { // another one may be there already
 			keys = append(keys, key)
 		}
@@ -190,7 +190,7 @@ func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	}
 	other := openStore(t, dir, Options{})
 	var keys []string
-	for key := range other.ViewRows(t.Context(), "test") {
+	for key := range other.ViewRows(t.Context(), "test", "") {
 		keys = append(keys, key)
 	}
 	if at, err := other.ViewPosition(t.Context(), "test"); at != 4 || err != nil || !slices.Equal(keys, []string{"a", "b", "d", "e"}) {

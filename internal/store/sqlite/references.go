@@ -115,8 +115,8 @@ func (gc *collector) follow(ctx context.Context, queue [][32]byte, find finder, 
 	return nil
 }
 
-// mostDocument is how much of a document is looked into. Nobody writes a list
-// of contents that is longer.
+// mostDocument is how much of a document is searched. Lists of contents are never
+// longer.
 const mostDocument = 64 << 20
 
 // document is a content's bytes if it may name other content.

@@ -104,23 +104,23 @@ type viewRow struct {
 	data []byte
 }
 
-// ViewRows yields a view's rows in key order, read in portions.
-func (vs *viewStore) ViewRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
+// ViewRows yields a view's rows from a key on, in key order, read in portions.
+func (vs *viewStore) ViewRows(ctx context.Context, view, from string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		v, err := vs.keptOf(ctx, view)
 		switch {
 		case err != nil: // as below
 		case v == nil:
-			vs.savedRows(ctx, view)(yield)
+			vs.savedRows(ctx, view, from)(yield)
 		default:
-			v.over(vs.savedRows(ctx, view))(yield)
+			v.over(vs.savedRows(ctx, view, from), from)(yield)
 		}
 	}
 }
 
-func (vs *viewStore) savedRows(ctx context.Context, view string) iter.Seq2[string, []byte] {
+func (vs *viewStore) savedRows(ctx context.Context, view, from string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		for from := ""; ; {
+		for from := from; ; {
 			var part []viewRow
 			err := vs.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
 				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, pageSize},

@@ -267,9 +267,9 @@ func ownFault(err error) bool {
 	return !errors.Is(err, driver.ErrBadConn)
 }
 
-// failure is what a failed group is told. After a failed write or sync nobody
-// knows what the disk holds: the store closes for writing, and leaves a mark
-// for whoever opens it next.
+// failure is the error of a failed group. After a failed write or sync the content
+// of the disk is unknown: the store closes for writing, and leaves a mark for the
+// process that opens it next.
 func (w *writer) failure(err error) error {
 	code := layout.ResultCode(err)
 	wrapped := w.db.wrap(err, "write")
@@ -313,7 +313,7 @@ func (w *writer) look() {
 func (w *writer) fold(kind string) (frames int64) {
 	frames, _, err := w.wal(kind)
 	if err != nil && layout.ExtendedCode(err) != layout.CodeIOTruncate {
-		_ = w.failure(err) // nobody waits for it: the next write is told
+		_ = w.failure(err) // there is no caller to return it to: the next write gets it
 		return 0
 	}
 	return frames

@@ -9,7 +9,7 @@ import (
 )
 
 // A claim on a workspace is live while the ownership it was made under is: the
-// owner's row has its epoch. So nobody needs to renew it or to give it back.
+// owner's row has its epoch. So it need not be renewed or released.
 const writersQuery = "SELECT w.session, w.path, o.owner, o.host, o.pid, o.start, o.since, o.epoch, o.lease " +
 	"FROM writers w JOIN owners o ON o.key=w.session AND o.epoch=w.epoch WHERE o.owner<>'' ORDER BY w.session"
 

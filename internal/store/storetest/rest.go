@@ -130,8 +130,11 @@ var restLaws = []law{
 			l.Fatalf("got %d rows", len(got))
 		}
 		n := 0
-		for range l.ViewRows(l.Context(), "big") {
-			if n++; n == 3 {
+		for key := range l.ViewRows(l.Context(), "big", "0600") {
+			if n++; key != fmt.Sprintf("%04d", 599+n) {
+				l.Fatalf("row %d from 0600 on is %s", n, key)
+			}
+			if n == 3 {
 				break
 			}
 		}

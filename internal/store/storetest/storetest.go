@@ -260,7 +260,7 @@ func (l *lab) lanes(session belay.SessionID) map[belay.StreamID]store.LaneRow {
 func (l *lab) rows(view string) map[string]string {
 	m := map[string]string{}
 	var keys []string
-	for key, data := range l.ViewRows(l.Context(), view) {
+	for key, data := range l.ViewRows(l.Context(), view, "") {
 		m[key] = string(data)
 		keys = append(keys, key)
 	}

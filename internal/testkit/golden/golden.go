@@ -12,6 +12,9 @@ import (
 
 var update = flag.Bool("update", false, "write the files that tests compare with")
 
+// Updates reports whether files are written anew.
+func Updates() bool { return *update }
+
 // Compare holds a text against a file, or writes it there.
 func Compare(t *testing.T, file, got string) {
 	t.Helper()

@@ -63,8 +63,8 @@ func (s *views) ViewRow(ctx context.Context, name, key string) ([]byte, error) {
 	return nil, nil
 }
 
-// ViewRows yields a view's rows in key order.
-func (s *views) ViewRows(ctx context.Context, name string) iter.Seq2[string, []byte] {
+// ViewRows yields a view's rows in key order, from a key on.
+func (s *views) ViewRows(ctx context.Context, name, from string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
 		if s.lock(ctx) != nil {
 			return
@@ -75,7 +75,7 @@ func (s *views) ViewRows(ctx context.Context, name string) iter.Seq2[string, []b
 		}
 		s.d.mu.Unlock()
 		for _, key := range slices.Sorted(maps.Keys(rows)) {
-			if !yield(key, append([]byte{}, rows[key]...)) {
+			if key >= from && !yield(key, append([]byte{}, rows[key]...)) {
 				return
 			}
 		}

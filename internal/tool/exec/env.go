@@ -26,7 +26,7 @@ func inherited(from []string, pass func(name string) bool) map[string]string {
 
 // sorted is an environment of variables and PWD, the folder a program runs in.
 func sorted(vars map[string]string, dir string) []string {
-	vars["PWD"] = dir
+	vars["PWD"], vars[process.Parent] = dir, "1"
 	env := make([]string, 0, len(vars))
 	for _, name := range slices.Sorted(maps.Keys(vars)) {
 		env = append(env, name+"="+vars[name])

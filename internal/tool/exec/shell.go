@@ -91,7 +91,7 @@ func Exec(cfg Config) tool.Tool {
 		cfg.Grace = process.DefaultGrace
 	}
 	spec := tool.Spec{
-		Name: "exec", Doc: strings.TrimSpace(execDoc), Effect: belay.AtMostOnce, Destructive: true, Access: belay.Write,
+		Name: tool.ExecName, Doc: strings.TrimSpace(execDoc), Effect: belay.AtMostOnce, Destructive: true, Access: belay.Write,
 		Capabilities: []string{tool.CapProcess}, Command: &belay.CommandArgs{Line: "command", Argv: "argv", Dir: "dir", Env: "env", Boundary: "boundary", Reason: "reason"},
 		// The call's own limit comes first; this one leaves room to end the program.
 		Timeout:     belay.Duration(maxTimeout + cfg.Grace + 30*time.Second),

@@ -145,7 +145,7 @@ func TestEnvironmentIsAnAllowList(t *testing.T) {
 		}
 	}
 	delete(got, "BELAY_PROCESS_MARK")
-	want := map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/mine", "LC_ALL": "C", "MINE": "x", "PWD": b.Dir}
+	want := map[string]string{"PATH": "/usr/bin:/bin", "HOME": "/mine", "LC_ALL": "C", "MINE": "x", "PWD": b.Dir, "BELAY_PARENT": "1"}
 	if fmt.Sprint(got) != fmt.Sprint(want) {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -21,11 +21,22 @@ func conflictDiff(name string, old, now []byte) string {
 	if len(old) > maxDiffInput || len(now) > maxDiffInput || !isText(old) || !isText(now) {
 		return ""
 	}
-	d := udiff.Unified(name+" (as read)", name+" (now)", string(old), string(now))
-	if len(d) <= maxDiff {
+	return cutDiff(udiff.Unified(name+" (as read)", name+" (now)", string(old), string(now)), maxDiff)
+}
+
+// Diff shows how a file was changed, in at most so many bytes.
+func Diff(name string, old, now []byte, most int) string {
+	if len(old) > maxDiffInput || len(now) > maxDiffInput || !isText(old) || !isText(now) {
+		return fmt.Sprintf("%s was changed: %s before, %s now\n", name, size(int64(len(old))), size(int64(len(now))))
+	}
+	return cutDiff(udiff.Unified(name+" (before)", name+" (now)", string(old), string(now)), most)
+}
+
+func cutDiff(d string, most int) string {
+	if len(d) <= most {
 		return d
 	}
-	cut := d[:maxDiff]
+	cut := d[:most]
 	if i := strings.LastIndexByte(cut, '\n'); i > 0 {
 		cut = cut[:i+1]
 	}

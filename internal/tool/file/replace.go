@@ -131,7 +131,7 @@ func (p *place) unmakeFolders() {
 		if p.step("drop folder") != nil {
 			return
 		}
-		p.made[i].in.Remove(p.made[i].name) //nolint:errcheck // somebody else put something there
+		p.made[i].in.Remove(p.made[i].name) //nolint:errcheck // another process put something there
 	}
 	p.made = nil
 }

@@ -128,7 +128,7 @@ func (f *fetcher) obeyed(ctx context.Context, session string, u *url.URL) error 
 		}
 		p = &page{url: at, text: string(a.body), media: fmt.Sprint(a.status)}
 		if a.moved != nil {
-			p.media = "500" // nobody judged the other host
+			p.media = "500" // the other host wasn't judged
 		}
 		f.kept.put(key, p)
 	}

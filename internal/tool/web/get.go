@@ -96,8 +96,8 @@ func (l *loading) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// problem is why a host gave no answer. It has no address in it: one can hold what
-// is nobody's business.
+// problem is why a host gave no answer. It omits the address, which can hold private
+// data.
 func problem(ctx context.Context, host string, err error) error {
 	dns, isDNS := errors.AsType[*net.DNSError](err)
 	var timeout interface{ Timeout() bool }

@@ -232,7 +232,7 @@ func plainText(doc *html.Node) string {
 	return strings.TrimSpace(out.String())
 }
 
-// breaks reports whether an element stands on lines of its own.
+// breaks reports whether an element begins and ends a line.
 func breaks(a atom.Atom) bool {
 	switch a {
 	case atom.P, atom.Div, atom.Br, atom.Hr, atom.H1, atom.H2, atom.H3, atom.H4, atom.H5, atom.H6, atom.Ul, atom.Ol, atom.Li, atom.Dl, atom.Dt, atom.Dd, atom.Table, atom.Tr,

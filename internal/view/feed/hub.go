@@ -280,6 +280,16 @@ func (h *Hub) over(ev event.Envelope, attempt int) {
 	}
 }
 
+// Readers is how many readers follow.
+func (h *Hub) Readers() (n int) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, t := range h.topics {
+		n += len(t.readers)
+	}
+	return n
+}
+
 // Held is how many bytes the hub keeps for all its readers: the newest facts
 // and what flows.
 func (h *Hub) Held() int {

@@ -61,7 +61,7 @@ func (t *Thread) context(e event.Envelope) {
 	case event.ToolCatalogResolved:
 		c.Tools = len(p.Tools)
 	case event.ContextResolved:
-		for _, i := range p.Items { // one that changed is told once more
+		for _, i := range p.Items { // one that changed is added once more
 			c.Items = append(slices.DeleteFunc(c.Items, func(h event.ContextItem) bool { return h.Kind == i.Kind && h.Name == i.Name && h.Scope == i.Scope }), i)
 		}
 		c.Omitted, c.Tokens = append(c.Omitted, p.Omitted...), c.Tokens+p.Tokens

@@ -129,11 +129,11 @@ func (s *PermissionState) changed(e event.Envelope, p event.PolicyChanged) {
 	switch {
 	case p.Kind == "rules" && p.Op == "loaded":
 		s.Policy = p.Digest
-	case p.Kind != "grant":
+	case p.Kind != "grant", p.Op == "granted" && p.Grant != "": // a copy for another thread
 	case p.Op == "granted":
 		s.Grants = slices.Clone(last(append(s.Grants, Grant{GrantID: e.ID(), ThreadID: e.IDs.Thread, Tool: p.Tool, Scope: p.Scope, Prefix: cut(p.Prefix), Boundary: p.Boundary,
 			Count: p.Count, Until: p.Until, By: p.By}), maxGrants))
-	case p.Grant != "":
+	case p.Op == "revoked", p.Op == "used_up":
 		s.Grants = slices.DeleteFunc(s.Grants, func(g Grant) bool { return g.GrantID == p.Grant })
 	}
 }

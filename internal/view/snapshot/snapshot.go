@@ -57,7 +57,7 @@ type Session struct {
 	Outputs     Outputs         `json:"outputSummary"`
 
 	Routing   Routing   `json:"routingLimitSummary"`
-	Subagents State     `json:"subagentJobSummary"`
+	Subagents Subagents `json:"subagentJobSummary"`
 	Channels  State     `json:"channelSummary"`
 	Telemetry Telemetry `json:"telemetrySummary"`
 	History   History   `json:"historySummary"`
@@ -150,7 +150,7 @@ func New(runtime belay.RuntimeID, session belay.SessionID) *Fold {
 			Environment: Environment{Status: "unknown", Roots: []string{}}, Outputs: Outputs{Outputs: []*Output{}},
 			Permission: PermissionState{Grants: []Grant{}, Recent: []Verdict{}, Violations: []Violation{}}, Sandbox: SandboxState{Status: "unknown", Reason: "no call has run"},
 			Routing:   Routing{Decision: "unknown", Cost: CostState{Status: "unknown"}, Quota: State{unavailable, "no provider has told of a quota"}},
-			Subagents: State{notApplicable, ""}, Channels: State{notApplicable, ""}, Telemetry: Telemetry{Status: "available"}},
+			Subagents: Subagents{Status: notApplicable, Agents: []*Subagent{}}, Channels: State{notApplicable, ""}, Telemetry: Telemetry{Status: "available"}},
 		streams: map[belay.StreamID]int{}, threads: map[belay.StreamID]*Thread{}, tasks: map[belay.TaskID]*Task{}, dropped: map[string]int{},
 	}
 }
@@ -172,6 +172,10 @@ func (f *Fold) Apply(e event.Envelope) {
 	f.permission(e)
 	f.environment(e)
 	f.output(e)
+	if _, ok := e.Data.(event.TaskArchived); ok && e.IDs.Task != "" {
+		f.taskOf(e).Status = "archived"
+		return
+	}
 	if p, ok := e.Data.(event.TaskDependencyUpdated); ok && e.IDs.Task != "" {
 		f.taskOf(e).relate(e, p)
 		return
@@ -185,6 +189,7 @@ func (f *Fold) Apply(e event.Envelope) {
 		f.task(e)
 	default:
 		f.session(e)
+		f.subagent(e)
 	}
 }
 
@@ -236,6 +241,7 @@ func (f *Fold) Done(driven bool) *Session {
 		s.TaskSummary.ByStatus[t.Status]++
 	}
 	s.Graph = graphOf(s.Tasks)
+	s.Subagents.finish()
 	return s
 }
 

@@ -71,7 +71,7 @@ type Progress struct {
 	Total   int    `json:"total,omitempty"`
 }
 
-// Who is somebody by name.
+// Who names a person or an agent.
 type Who struct {
 	ID string `json:"id"`
 }
@@ -156,6 +156,8 @@ func (f *Fold) task(e event.Envelope) {
 		t.ParentID, t.ThreadID, t.Objective, t.Kind, t.CreatedAt = e.IDs.ParentTask, p.Thread, cut(p.Objective.Text), p.Kind, e.Time
 		t.Title, t.Owner, t.Requested = cut(p.Title), who(p.Owner), who(p.By)
 		t.Priority = priority(p.Priority)
+	case event.TaskAccepted:
+		t.Status, t.Reason = "accepted", ""
 	case event.TaskUpdated:
 		t.updated(p)
 	case event.TaskProgress:
@@ -164,6 +166,10 @@ func (f *Fold) task(e event.Envelope) {
 		t.Status, t.Reason, t.ThreadID = "queued", cut(p.Reason), cmp.Or(p.Thread, t.ThreadID)
 	case event.TaskStarted:
 		t.Status, t.Reason, t.StartedAt = "running", "", e.Time
+	case event.TaskPaused:
+		t.Status, t.Reason = event.Paused, cut(p.Reason)
+	case event.TaskResumed:
+		t.Status, t.Reason = p.Status, ""
 	case event.TaskRetrying:
 		t.Status, t.Reason, t.EndedAt = "retrying", cut(p.Reason), time.Time{}
 	case event.TaskCancelRequested:

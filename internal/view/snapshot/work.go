@@ -21,10 +21,9 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 			t.step.Status, t.step.CompletedAt, t.step.Usage = "completed", e.Time, p.Usage
 		}
 		f.s.Routing.Usage = f.s.Routing.Usage.Add(p.Usage)
-		for _, c := range p.Calls {
-			f.s.Telemetry.Calls++
-			turn.Calls = last(append(turn.Calls, &Call{CallID: c.ID, StepID: e.IDs.Step, Name: cut(c.Name), Status: "requested"}), maxCalls)
-		}
+		f.wants(turn, e)
+	case event.TaskProgress:
+		f.wants(turn, e)
 	case event.ModelFailed:
 		if t.step != nil {
 			t.step.Status, t.step.CompletedAt = "failed", e.Time
@@ -47,6 +46,14 @@ func (f *Fold) work(t *Thread, e event.Envelope) {
 		}
 	case event.ToolFailed:
 		f.failed(t, turn.call(e.IDs.Call), e, p)
+	}
+}
+
+// wants folds the calls that a fact announces.
+func (f *Fold) wants(turn *Turn, e event.Envelope) {
+	for _, c := range event.Calls(e.Data) {
+		f.s.Telemetry.Calls++
+		turn.Calls = last(append(turn.Calls, &Call{CallID: c.ID, StepID: e.IDs.Step, Name: cut(c.Name), Status: "requested"}), maxCalls)
 	}
 }
 

@@ -17,6 +17,7 @@ type Answer struct {
 	ID    string   `json:"id"`
 	Head  string   `json:"head"`            // the answer in a sentence
 	Says  []string `json:"says,omitempty"`  // how it came to that, in order
+	Tree  []string `json:"tree,omitempty"`  // the agents that it started, and those below them, drawn
 	Costs []Cost   `json:"costs,omitempty"` // what each step used
 	Facts []Fact   `json:"facts"`           // the facts that support the answer
 	Next  []Next   `json:"next,omitempty"`  // what would change it
@@ -57,6 +58,12 @@ func (a Answer) String() string {
 	fmt.Fprintf(&b, "%s\n", a.Head)
 	for _, s := range a.Says {
 		fmt.Fprintf(&b, "  %s\n", s)
+	}
+	if len(a.Tree) > 0 {
+		fmt.Fprintf(&b, "\nAgents:\n")
+	}
+	for _, l := range a.Tree {
+		fmt.Fprintf(&b, "  %s\n", l)
 	}
 	a.writeCosts(&b)
 	if len(a.Facts) > 0 {

@@ -48,6 +48,7 @@ type Item struct {
 	Content *belay.Ref     `json:"content,omitempty"` // the whole text, where Text is its beginning
 	Args    string         `json:"args,omitempty"`    // of a call, as JSON
 	Detail  string         `json:"detail,omitempty"`  // why it failed, waits, was denied
+	Decided string         `json:"decided,omitempty"` // of a call: who decided about it, a rule or a person; left out: it is undecided, or nobody needed to
 	Edit    *Edit          `json:"edit,omitempty"`    // of a call that runs with other arguments than the model gave, which Args has
 
 	Attached []belay.Attachment `json:"attached,omitempty"` // sent along with the text
@@ -59,6 +60,7 @@ type Item struct {
 	First       belay.EventID `json:"firstEventId"`
 	Last        belay.EventID `json:"lastEventId"`
 	Begun       bool          `json:"begunBefore,omitempty"` // its first fact is not among those that were given
+	Position    int64         `json:"position,omitempty"`    // of its first fact that was given, where who tells knows it: a window behind the one before begins with it
 }
 
 // Edit is what a call runs with in place of the model's arguments.
@@ -128,6 +130,14 @@ func (f *Items) Apply(e event.Envelope) {
 	case event.TurnFailed:
 		it := f.once(e, ItemTurnEnd, string(e.IDs.Turn))
 		it.Status, it.Detail, it.Text, it.Content = string(p.Outcome), p.Reason, p.Partial, p.PartialRef
+	case event.TaskProgress:
+		switch {
+		case p.Check == nil:
+		case p.Check.Call != nil:
+			f.wanted(e, p)
+		case p.Check.Status != event.CheckNoted:
+			f.notice(e, "check", p.Check.Text())
+		}
 	case event.RunStatus:
 		if p.Phase == "takeover" {
 			f.notice(e, "takeover", p.Reason)
@@ -223,8 +233,8 @@ func (f *Items) searched(e event.Envelope, p event.ModelCompleted) {
 }
 
 // wanted are the calls of an answer.
-func (f *Items) wanted(e event.Envelope, p event.ModelCompleted) {
-	for _, c := range p.Calls {
+func (f *Items) wanted(e event.Envelope, p event.Payload) {
+	for _, c := range event.Calls(p) {
 		it := f.item(e, ItemToolCall, string(c.ID), true)
 		it.Step, it.Call, it.Name, it.Args, it.Status = e.IDs.Step, c.ID, c.Name, string(c.Args), "requested"
 		it.Content = cmp.Or(c.ArgsRef, it.Content)
@@ -235,6 +245,9 @@ func (f *Items) wanted(e event.Envelope, p event.ModelCompleted) {
 func (f *Items) call(e event.Envelope) {
 	switch e.Data.(type) {
 	case event.ToolArgs, event.ToolStarted, event.ToolProgress, event.ToolResult, event.ToolFailed:
+	case event.PermissionEvaluated, event.PermissionResolved:
+		f.decided(e)
+		return
 	default:
 		return
 	}
@@ -262,4 +275,31 @@ func (f *Items) call(e event.Envelope) {
 			it.done(e, "")
 		}
 	}
+}
+
+// decided tells who decided about a call. It doesn't begin one: a call is where it was asked for.
+func (f *Items) decided(e event.Envelope) {
+	who := "rule"
+	switch p := e.Data.(type) {
+	case event.PermissionEvaluated:
+		if p.Decision == "ask" {
+			return
+		}
+		if p.Source == "person" {
+			who = "person"
+		}
+	case event.PermissionResolved:
+		if who = "person"; p.By == "deadline" {
+			who = ""
+		}
+	}
+	if e.IDs.Call == "" {
+		return
+	}
+	was := started
+	if it := f.by[ItemToolCall+"/"+string(e.Stream)+"/"+string(e.IDs.Call)]; it != nil {
+		was = it.State
+	}
+	it := f.item(e, ItemToolCall, string(e.IDs.Call), false)
+	it.State, it.Step, it.Call, it.Decided = was, e.IDs.Step, e.IDs.Call, who
 }

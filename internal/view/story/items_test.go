@@ -149,3 +149,21 @@ func TestEveryFactCanBeTold(t *testing.T) {
 		told([]fact{{ids, p}, {call, p}}, 0)
 	}
 }
+
+// TestACallSaysWhoDecided about it: a rule or a person; one that waited in vain, nobody.
+func TestACallSaysWhoDecided(t *testing.T) {
+	asks := fact{call, event.PermissionEvaluated{Decision: "ask", Source: "rule"}}
+	for want, facts := range map[string][]fact{
+		"rule":   {{call, event.PermissionEvaluated{Decision: "deny", Source: "rule"}}},
+		"person": {asks, {call, event.PermissionResolved{Decision: "allow", By: "user:ann"}}},
+		"":       {asks, {call, event.PermissionResolved{Decision: "deny", By: "deadline"}}},
+	} {
+		begun := []fact{{ids, event.ModelCompleted{Attempt: 1, Calls: []event.ModelCall{{ID: "call_1", Name: "exec"}}}}}
+		for from := range 2 { // also by a window that begins behind the call
+			got := told(append(begun, append(facts, fact{call, event.ToolStarted{Name: "exec", Attempt: 1}})...), from)
+			if i := got[len(got)-1]; i.Kind != story.ItemToolCall || i.Decided != want || i.Begun != (from == 1) {
+				t.Errorf("decided by %q, from %d: %+v", want, from, i)
+			}
+		}
+	}
+}

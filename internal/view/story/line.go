@@ -62,7 +62,7 @@ func saysSession(p event.Payload) (string, bool) {
 		return join(", ", p.Kind, when(p.Workspace, "in %s"), ifSet(p.ForkedFrom, forkedFrom), ifSet(p.ImportedFrom, importedFrom)), true
 	case event.ThreadUpdated:
 		rules := ifSet(p.Rules, func(r belay.Ref) string { return "rules " + r.Digest.Short() })
-		return join(", ", ifSet(p.Pause, func(p event.Pause) string { return p.Op }), p.Reason, ifSet(p.Limits, limits), rules, when(ifSet(p.Reported, programUse), "its programs used %s")), true
+		return join(", ", ifSet(p.Pause, func(p event.Pause) string { return p.Op }), p.Place, p.Reason, ifSet(p.Limits, limits), rules, when(ifSet(p.Reported, programUse), "its programs used %s")), true
 	}
 	return "", false
 }
@@ -148,18 +148,28 @@ func saysTask(p event.Payload) (string, bool) {
 		if p.Total > 0 {
 			count = fmt.Sprintf("%d of %d", p.Done, p.Total)
 		}
-		return join(", ", when(p.By, "by %s"), p.Phase, count, when(p.Summary.Text, `"%s"`)), true
+		return join(", ", when(p.By, "by %s"), p.Phase, ifSet(p.Check, event.CheckResult.Text), count, when(p.Summary.Text, `"%s"`), when(p.Delivery, "its result is %s")), true
 	case event.TaskUpdated:
-		return join(", ", when(p.By, "by %s"), when(p.Title, `"%s"`), when(p.Owner, "owner %s"), ifSet(p.Priority, func(n int) string { return fmt.Sprintf("priority %d", n) }),
-			ifSet(p.Objective, func(c belay.Content) string { return "objective " + quote(c.Text) })), true
+		return join(", ", when(p.By, "by %s"), when(p.Title, `"%s"`), when(p.Owner, "owner %s"), ifSet(p.Assignee, func(name string) string { return "assigned to " + cmp.Or(name, "the main agent") }), ifSet(p.Priority, func(n int) string { return fmt.Sprintf("priority %d", n) }),
+			ifSet(p.Objective, func(c belay.Content) string { return "objective " + quote(c.Text) }),
+			ifSet(p.Acceptance, func(c []belay.Check) string { return some(len(c), "check") }),
+			ifSet(p.Constraints, func(belay.Constraints) string { return "other constraints" }), ifSet(p.Retry, func(r belay.Retry) string { return fmt.Sprintf("retry %d", r.Max) })), true
 	case event.TaskDependencyUpdated:
 		return join(", ", p.Op+" "+strings.ReplaceAll(string(p.Relation), "_", " ")+" "+short(cmp.Or(string(p.Target), p.To)), when(p.OnFailed, "else %s"), p.Because), true
 	case event.TaskQueued:
 		return "waits: " + p.Reason, true
 	case event.TaskDelegated:
 		return "to a " + p.To, true
+	case event.TaskWaiting:
+		return join(", ", p.Status, p.Reason), true
+	case event.TaskArchived:
+		return join(", ", when(p.By, "by %s"), p.Reason), true
+	case event.TaskPaused:
+		return join(", ", when(p.By, "by %s"), p.Reason), true
+	case event.TaskResumed:
+		return join(", ", when(p.By, "by %s"), p.Status, p.Reason), true
 	case event.TaskRetrying:
-		return p.Reason, true
+		return join(", ", when(p.Agent, "by %s"), p.Reason), true
 	case event.TaskCancelRequested:
 		return join(", ", when(p.By, "by %s"), p.Reason), true
 	case event.TaskAttemptStarted:
@@ -359,7 +369,11 @@ func saysTool(p event.Payload) (string, bool) {
 		if p.Kind == "plan" {
 			return "plan: " + cut(strings.ReplaceAll(event.PlanText(p.Plan), "\n", "; "), 400), true
 		}
-		return join(" ", p.Kind, p.Op, p.Path, p.Name, when(p.Version, "version %s")), true
+		what := join(" ", p.Kind, p.Op, p.Path, p.Name, when(p.Version, "version %s"))
+		if p.By == "" {
+			return what, true
+		}
+		return join(", ", what, "by "+p.By, p.Note), true
 	case event.OutputTruncated:
 		return fmt.Sprintf("%d of %d bytes shown", p.Shown, p.Bytes), true
 	case event.OutputExpired:

@@ -17,6 +17,8 @@ type story struct {
 	sessions group[belay.SessionID, session]
 	turns    group[belay.TurnID, turn]
 	tasks    group[belay.TaskID, task]
+	agents   group[belay.SubagentID, agent]
+	threads  map[belay.ThreadID]*agent
 }
 
 // group is things with ids, in the order in which they began.
@@ -54,8 +56,10 @@ type turn struct {
 	stop      *event.Envelope // the wish to end it
 	takeovers []*event.Envelope
 	updates   []*event.Envelope // thread.updated
+	pauses    []*event.Envelope // of these, those that hold it, or let it go on
 	routing   []*event.Envelope // how its model was chosen
 	budget    []*event.Envelope // limit.changed
+	checks    []*event.Envelope // results of what its task must pass
 	shortened []*event.Envelope // its conversation was, or was not
 	steps     group[belay.StepID, step]
 	called    group[belay.CallID, call]
@@ -134,6 +138,7 @@ func tell(events []event.Envelope) *story {
 			s.end = e.Time
 		}
 		s.tellSession(e)
+		s.tellFamily(e)
 		if _, edge := e.Data.(event.TaskDependencyUpdated); edge || e.Stream.Kind() == belay.KindTask {
 			s.tellTask(e)
 			continue
@@ -212,7 +217,12 @@ func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *t
 			delete(threads, e.Stream)
 		}
 	case event.ThreadUpdated:
-		t.updates = append(t.updates, e)
+		switch {
+		case p.Pause == nil:
+			t.updates = append(t.updates, e)
+		case p.Pause.Op != event.Admitted || p.Reason != "": // else nothing held it
+			t.pauses = append(t.pauses, e)
+		}
 	case event.RoutingDecided, event.RoutingSingleCandidate, event.RoutingNotPossible, event.RoutingFallbackApplied:
 		t.routing = append(t.routing, e)
 	case event.LimitChanged:
@@ -242,13 +252,12 @@ func (t *turn) tellStep(e *event.Envelope) {
 	case event.ModelCompleted:
 		st := t.step(e.IDs.Step)
 		st.answer, st.cost = e, nil
-		for _, c := range p.Calls {
-			k := t.call(st.id, c.ID)
-			k.name, k.args, k.hash = c.Name, string(c.Args), c.ArgsHash
-			if c.ArgsRef != nil {
-				k.args = "(" + plural(int(c.ArgsRef.Size), "byte") + ")"
-			}
+		t.wants(st.id, p)
+	case event.TaskProgress:
+		if p.Check != nil {
+			t.checks = append(t.checks, e)
 		}
+		t.wants(e.IDs.Step, p)
 	case event.CostRecorded:
 		if e.IDs.Call == "" && !p.Failed { // else of a model that judged a call, or of an attempt without an answer
 			t.step(e.IDs.Step).cost = e
@@ -261,6 +270,17 @@ func (t *turn) tellStep(e *event.Envelope) {
 		a.resolved = e
 	default:
 		t.tellCall(e)
+	}
+}
+
+// wants takes note of the calls that a fact announces.
+func (t *turn) wants(id belay.StepID, p event.Payload) {
+	for _, c := range event.Calls(p) {
+		k := t.call(id, c.ID)
+		k.name, k.args, k.hash = c.Name, string(c.Args), c.ArgsHash
+		if c.ArgsRef != nil {
+			k.args = "(" + plural(int(c.ArgsRef.Size), "byte") + ")"
+		}
 	}
 }
 

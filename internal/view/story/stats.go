@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -25,9 +26,10 @@ type Stats struct {
 	Tools  []ToolStats  `json:"tools,omitempty"`  // by name
 	Models []ModelStats `json:"models,omitempty"` // by provider and model
 
-	Purposes []SpentStats `json:"purposes,omitempty"` // step, review, summary, failed
+	Purposes []SpentStats `json:"purposes,omitempty"` // step, review, sampling, summary, failed
 	Days     []SpentStats `json:"days,omitempty"`     // in UTC
 	Gate     GateStats    `json:"gate"`
+	Agents   *Subagents   `json:"-"` // that agents started
 
 	open     map[belay.TurnID]bool
 	sessions map[belay.SessionID]bool
@@ -62,6 +64,8 @@ func spent(e event.Envelope) (purpose string, requests int, sum event.CostSum) {
 	switch {
 	case p.Failed:
 		return "failed", 1, sum
+	case e.IDs.Call != "" && strings.Contains(p.For, "/sampling/"):
+		return "sampling", 1, sum
 	case e.IDs.Call != "":
 		return "review", 1, sum
 	case p.Summary():
@@ -129,7 +133,7 @@ type GateStats struct {
 // NewStats counts nothing yet.
 func NewStats() *Stats {
 	return &Stats{
-		Outcomes: map[belay.Outcome]int{}, Gate: GateStats{Decisions: map[string]int{}},
+		Outcomes: map[belay.Outcome]int{}, Gate: GateStats{Decisions: map[string]int{}}, Agents: NewSubagents(),
 		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*ToolStats{},
 		models: map[[2]string]*ModelStats{}, asked: map[belay.TurnID]*askedModels{}, asks: map[belay.ActionID]bool{},
 		purposes: map[string]*SpentStats{}, days: map[string]*SpentStats{},
@@ -141,6 +145,7 @@ func (s *Stats) Apply(e event.Envelope) {
 	if e.IDs.Session != belay.SystemSession {
 		s.sessions[e.IDs.Session] = true
 	}
+	s.Agents.Apply(e)
 	switch p := e.Data.(type) {
 	case event.TurnStarted:
 		s.open[e.IDs.Turn] = true

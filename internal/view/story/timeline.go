@@ -113,7 +113,7 @@ func (l *lines) turn(t *turn) {
 	}
 	l.add(0, "turn", string(t.ids.Turn), cmp.Or(t.started, t.submitted), t.ended, "turn %s%s: %s", short(string(t.ids.Turn)), text, state(t))
 	var notes []*event.Envelope
-	notes = append(append(append(notes, t.takeovers...), t.updates...), t.stop)
+	notes = append(append(append(append(notes, t.takeovers...), t.updates...), t.pauses...), t.stop)
 	for _, st := range t.steps.list {
 		notes = l.notesBefore(notes, first(st.requests))
 		l.step(st)

@@ -9,8 +9,8 @@ import (
 )
 
 // Why answers why something happened. The id is that of an event, call, action,
-// step, turn, run, task, thread or session, or the beginning of one if it is
-// the only one that begins so; what follows an id's prefix will do. Empty asks
+// step, turn, run, task, thread or session, or the beginning of one, or its last six
+// characters or more, if it is the only one; what follows an id's prefix will do. Empty asks
 // about the last thing that ended, asked or was denied.
 func Why(events []event.Envelope, id string) (Answer, error) {
 	if len(events) == 0 {
@@ -55,6 +55,9 @@ type subject struct {
 // shown is how many ids an ambiguous beginning is answered with.
 const shown = 4
 
+// leastTail is the length of an id's end that names it, as lists show it.
+const leastTail = 6
+
 // find resolves an id. A whole id wins over beginnings; of one id that names
 // several things the narrowest counts.
 func (s *story) find(id string) (subject, error) {
@@ -64,7 +67,7 @@ func (s *story) find(id string) (subject, error) {
 			return x, nil
 		}
 		_, rest, _ := strings.Cut(x.id, "_")
-		if !strings.HasPrefix(x.id, id) && (rest == "" || !strings.HasPrefix(rest, id)) {
+		if !strings.HasPrefix(x.id, id) && (rest == "" || !strings.HasPrefix(rest, id)) && (len(id) < leastTail || !strings.HasSuffix(rest, id)) {
 			continue
 		}
 		if len(begins) <= shown && !slices.ContainsFunc(begins, func(o subject) bool { return o.id == x.id }) {
@@ -85,7 +88,7 @@ func (s *story) find(id string) (subject, error) {
 	if len(begins) > shown {
 		names = append(names, "…")
 	}
-	return subject{}, belay.Errorf(belay.CodeUsage, "more than one id begins with %s", Clean(cut(id, 140))).
+	return subject{}, belay.Errorf(belay.CodeUsage, "more than one id begins or ends with %s", Clean(cut(id, 140))).
 		WithHint("write more of it: %s", Clean(strings.Join(names, ", ")))
 }
 
@@ -133,7 +136,12 @@ func (s *story) whyLast() Answer {
 	for i := len(s.events) - 1; i >= 0; i-- {
 		e := &s.events[i]
 		switch p := e.Data.(type) {
-		case event.TurnCompleted, event.TurnFailed, event.ActionRequired:
+		case event.ActionRequired:
+			if t := s.turns.by[e.IDs.Turn]; t != nil && len(t.opens()) > 1 {
+				return s.whyTurn(t) // it names all of them
+			}
+			return s.whyEvent(e)
+		case event.TurnCompleted, event.TurnFailed:
 			return s.whyEvent(e)
 		case event.PermissionEvaluated:
 			if p.Decision == "deny" {
@@ -234,5 +242,6 @@ func (s *story) whySession(x *session) Answer {
 		b.say("The session has %s; the cost below is that of all.", plural(n, "turn"))
 	}
 	b.stands(x.created)
+	b.Tree = s.tree(x.id, "")
 	return b
 }

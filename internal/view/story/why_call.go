@@ -271,6 +271,8 @@ func (k *ask) why() Answer {
 		about = "A person was asked what an MCP server wants to know"
 	case "continue":
 		about = "A person was asked whether the turn continues after three different failures"
+	case "acceptance":
+		about = "A person was asked whether the task is done"
 	case "budget":
 		about = "A person was asked to raise the budget"
 	}

@@ -2,6 +2,7 @@ package story
 
 import (
 	"cmp"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -31,6 +32,9 @@ func (s *story) whyTask(t *task) Answer {
 	default:
 		a.head("Task %s runs.", short(string(t.id)))
 	}
+	if t.created != nil && as[event.TaskCreated](t.created).Kind == event.TaskGoal {
+		a.say("It is a goal: turns follow one another until one completes, at most 10, or until two in a row change nothing.")
+	}
 	for _, e := range t.edges {
 		p := as[event.TaskDependencyUpdated](e)
 		if p.Relation == belay.RelationBlockedBy && p.Op == event.EdgeAdded {
@@ -48,8 +52,10 @@ func (s *story) whyTask(t *task) Answer {
 		}
 	}
 	for _, r := range t.retries {
-		a.say("It was tried again: %s.", cmp.Or(as[event.TaskRetrying](r).Reason, "no reason was given"))
+		p := as[event.TaskRetrying](r)
+		a.say("It was tried again%s: %s.", when(p.Agent, ", by agent %s"), cmp.Or(p.Reason, "no reason was given"))
 	}
+	a.report(t)
 	if last != "" {
 		a.say("%s", last)
 	}
@@ -60,6 +66,22 @@ func (s *story) whyTask(t *task) Answer {
 		a.next("drives the session, if no process does", "belay sessions resume %s", e.IDs.Session)
 	}
 	return a
+}
+
+// report tells what is left of a task that agents tried in vain.
+func (a *Answer) report(t *task) {
+	if t.ended == nil {
+		return
+	}
+	r := payload(t.ended).(event.TaskOver).End().Report
+	if r == nil {
+		return
+	}
+	a.say("Agents tried it in vain (%s, %s): %s.", r.Class, r.Code, strings.TrimSuffix(r.Reason, "."))
+	for _, x := range r.Tried {
+		a.say("  %s ended %s%s.", x.Agent, x.Outcome, when(x.Code, " (%s)"))
+	}
+	a.say("What to do: %s.", r.Next)
 }
 
 // taskStands names a task and how it stands.

@@ -147,6 +147,27 @@ var logs = []struct {
 	{"not_kept", "", func() *log {
 		return newLog().turn(1, required).ends(belay.Failed, "SNAPSHOT_FAILED", "the workspace could not be kept before the turn: no space left")
 	}},
+	{"checks_failed", "", func() *log {
+		l := newLog().turn(1, required).ask("normal", "").say("", "complete_task", `{"summary":"x"}`).allow(1, "complete_task").start(1, 1, "complete_task", "idempotent", true)
+		result := func(id, status, reason string) {
+			l.thread(l.call(1), event.TaskProgress{Phase: event.PhaseVerifying, Check: &event.CheckResult{ID: id, Kind: belay.CheckFiles, Status: status, Reason: reason}})
+		}
+		result("files-1", event.CheckNoted, "")
+		result("files-1", event.CheckFailed, "go.mod has changed")
+		result("command-2", event.CheckUnknown, "DENIED: no")
+		return l.broke(1, 1, "complete_task", "conflict", "CHECKS_FAILED", "0 of 2 checks pass (files-1 failed, command-2 unknown)", false).
+			ends(belay.Failed, "CHECKS_FAILED", "0 of 2 checks pass (files-1 failed, command-2 unknown)")
+	}},
+	{"agent_paused", "", func() *log {
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.ThreadUpdated{Pause: &event.Pause{Op: event.Paused, Agent: "reviewer"}, Reason: "agent reviewer is paused (lunch); belay agents resume reviewer lets it go on"})
+		return l
+	}},
+	{"agent_stopped", "", func() *log {
+		l := newLog().turn(1, required)
+		l.thread(l.ids, event.ThreadUpdated{Pause: &event.Pause{Op: event.Refused, Now: true, Agent: "reviewer"}, Reason: "agent reviewer is stopped"})
+		return l.ends(belay.Cancelled, "AGENT_STOPPED", "agent reviewer is stopped")
+	}},
 	{"lost_turn", "", func() *log {
 		return newLog().turn(1, required).ends(belay.Lost, "RULES_MISSING", "the turn's rules are not in the store any more, so it can't be continued")
 	}},
@@ -290,6 +311,13 @@ var logs = []struct {
 	{"refused", "", func() *log {
 		l := newLog()
 		return l.on("thread/thr_1", belay.IDs{Session: "sess_1", Request: "cmd_1"}, event.ChannelMessage{Kind: "audit", Principal: "user:bob", Command: "respond_action", Code: "already_answered", Message: "act_1 was answered with allow", Hint: "belay sessions list"})
+	}},
+	{"two_questions", " turn_1 sess_1", func() *log {
+		l := newLog().turn(1, required).ask("normal", "").say("", "exec", `{"command":"make"}`, "exec", `{"command":"make lint"}`)
+		for n, command := range []string{"make", "make lint"} {
+			l.judge(n+1, "exec", "ask", "rule", "builtin/ask", "CHANGES_THINGS", "it can change things").question(n+1, "permission", "exec", "exec "+command)
+		}
+		return l
 	}},
 	{"hostile", " turn_1 call_1", func() *log {
 		const evil = "\x1b]0;owned\a\x9b31m\r\nok \u202etxt.exe\u200b\ufeff\u2028\xff"

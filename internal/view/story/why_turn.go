@@ -25,6 +25,10 @@ func (s *story) whyTurn(t *turn) Answer {
 		a.say("Its rules changed: %s.", says(*e))
 		a.stands(e)
 	}
+	for _, e := range t.pauses {
+		a.say("It was %s.", says(*e))
+		a.stands(e)
+	}
 	switch p := payload(t.ended).(type) {
 	case event.TurnCompleted:
 		s.whyCompleted(&a, t, p)
@@ -47,6 +51,7 @@ func (s *story) whyTurn(t *turn) Answer {
 	}
 	a.stands(t.ended)
 	a.cost(t)
+	a.Tree = s.tree(t.ids.Session, t.ids.Thread)
 	return a
 }
 
@@ -141,9 +146,11 @@ func endingOf(code string) (ending, bool) {
 		"MODEL_REFUSED":        {"The model refused to answer, and in conversational mode an answer is all there is to wait for.", modelRefused},
 		"CRASH_LOOP":           {"Process after process stopped while the same request was out. After 20 attempts it is not made again, because the request may be what stops them.", crashLoop},
 		"SNAPSHOT_FAILED":      {"The workspace was to be kept before the turn's first step, so that what commands change can be taken back. It could not be, so nothing was run.", snapshotFailed},
+		"CHECKS_FAILED":        {"The task has checks that it must pass before it counts as done, and they failed each time that the completion was called. What couldn't be found out doesn't pass.", checksFailed},
 		"BUSY":                 {"Another turn ran and it was not to wait, or as many turns waited already as may. It never began; it ended so that its task has an end.", busy},
 		"QUEUE_DROPPED":        {"As many turns waited as may when another one came, and by the thread's drop policy the one that had waited longest made room. It never began.", busy},
 		"JOINED":               {"Its text was given to the model as a part of another turn, and it ended as that one did.", nil},
+		"AGENT_STOPPED":        {"Its agent, which is kept as a file, was stopped with all that it did.", agentStopped},
 		"INTERRUPTED":          {"It was stopped on request. Text that was there is kept.", interrupted},
 		"CONTENT_MISSING":      {"A part of the conversation is not in the store any more, and a model that is shown the rest would take it for the whole.", contentMissing},
 		"RULES_MISSING":        {"The rules the turn was decided by are not in the store any more, and without them nothing may be decided.", rulesMissing},
@@ -384,6 +391,23 @@ func contentMissing(a *Answer, t *turn) {
 	a.next("begins a conversation of its own", "belay run TEXT")
 }
 
+func agentStopped(a *Answer, t *turn) {
+	if who := as[event.TurnStarted](t.started).Agent; who != nil {
+		a.next("lets the agent take work again", "belay agents resume %s", who.Name)
+	}
+	resume(a, t, "tries again then", "")
+}
+
+// held is the agent that the turn waits for, which is paused; empty: it doesn't.
+func (t *turn) held() string {
+	if e := last(t.pauses); e != nil {
+		if p := as[event.ThreadUpdated](e).Pause; p.Op == event.Paused {
+			return p.Agent
+		}
+	}
+	return ""
+}
+
 func interrupted(a *Answer, t *turn) {
 	if !t.begun() {
 		a.say("It had not begun: it was taken out of the queue.")
@@ -397,6 +421,24 @@ func interrupted(a *Answer, t *turn) {
 func snapshotFailed(a *Answer, t *turn) {
 	resume(a, t, "tries again", "")
 	resume(a, t, "continues without keeping the workspace", "snapshot", "none")
+}
+
+// checksFailed says how the checks ended the last time.
+func checksFailed(a *Answer, t *turn) {
+	seen := map[string]bool{}
+	for _, e := range slices.Backward(t.checks) {
+		k := as[event.TaskProgress](e).Check
+		if seen[k.ID] || k.Status == event.CheckNoted || k.Status == event.CheckRunning {
+			continue
+		}
+		seen[k.ID] = true
+		a.say("%s", k.Text())
+		a.stands(e)
+	}
+	resume(a, t, "tries again, in the same conversation", "")
+	if t.ids.Task != "" {
+		a.next("counts it as done without one of them", "belay tasks complete %s --waive CHECK --why TEXT", t.ids.Task)
+	}
 }
 
 func rulesMissing(a *Answer, t *turn) {
@@ -435,6 +477,9 @@ func (s *story) whyUnfinished(a *Answer, t *turn) {
 		}
 		resume(a, t, "continues after the answer, if no process drives the session", "")
 		return
+	case t.held() != "":
+		a.head("Turn %s waits until its agent may work.", id)
+		a.next("lets the agent go on", "belay agents resume %s", t.held())
 	default:
 		a.head("Turn %s hasn't ended.", id)
 	}

@@ -40,8 +40,8 @@ func (g Git) program() (string, error) {
 	return "", belay.Errorf(belay.CodeUsage, "there is no git on the PATH").WithHint("install git")
 }
 
-// env is what git gets of the environment: nobody's configuration but what is
-// set here, no protocol to fetch by, and nobody to ask.
+// env is git's environment: no configuration but the given one, no protocol to fetch
+// by, and no prompts.
 func (g Git) env(set []setting) []string {
 	env := []string{
 		"LC_ALL=C", "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=", "SSH_ASKPASS=", "GIT_PAGER=cat", "GIT_EDITOR=false", "GIT_SSH_COMMAND=false",

@@ -56,7 +56,7 @@ func (l *looking) name(path, root string) {
 }
 
 // modules reports whether a file is a repository's list of submodules that makes git
-// run nothing: git writes it, and fetches what it names when it is told to.
+// run nothing: git writes it, and fetches what it names only on a command.
 func (l *looking) modules(path string) bool {
 	if filepath.Base(path) != ".gitmodules" || !there(filepath.Join(filepath.Dir(path), ".git")) {
 		return false
@@ -76,7 +76,7 @@ func (l *looking) kept(path string, now stamp) *item {
 	return is
 }
 
-// text is what is in a file, or where a link leads; nil if nobody can tell.
+// text is the content of a file, or the target of a link; nil if it can't be read.
 func (l *looking) text(path string, now stamp) []byte {
 	if now.kind() == unix.S_IFLNK {
 		to, err := os.Readlink(path)
@@ -92,8 +92,8 @@ func (l *looking) text(path string, now stamp) []byte {
 	return b
 }
 
-// same reports whether a file is what it was. One whose content nobody kept is
-// told by its times, and after a kill by nothing.
+// same reports whether a file is unchanged. If its content wasn't kept its times
+// decide, and after a kill it counts as unchanged.
 func (l *looking) same(path string, now stamp, known *item) bool {
 	if known.content == nil {
 		before := known.stamp

@@ -141,7 +141,7 @@ func pointer(file, prefix string) (string, error) {
 const maxControl = 1 << 20
 
 // readPlain reads a small ordinary file. It follows no link at the end of the
-// path, and waits for nobody.
+// path, and doesn't block.
 func readPlain(path string) ([]byte, error) {
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 	if err != nil {

@@ -90,7 +90,7 @@ func (w *Watch) Look(ctx context.Context, p Program, ended bool) []Moved {
 	return moved
 }
 
-// Wrote is called when somebody else than a program wrote files that were allowed.
+// Wrote records files that were written with permission, but not by a program.
 func (w *Watch) Wrote(paths ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

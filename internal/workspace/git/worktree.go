@@ -3,10 +3,14 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -50,6 +54,98 @@ func (g Git) Base(ctx context.Context, dir string) (root, commit string, err err
 		return "", "", belay.Errorf(belay.CodeWorkspace, "a worktree can't be made: the repository has no commit yet").At(r.Top).WithHint("make a first commit, or %s", alternatives)
 	}
 	return r.Top, commit, nil
+}
+
+// PlanWorktree is the worktree for something with an id that works in ws, beside the
+// store, and the folder in it that ws is. Nothing is made yet.
+func (g Git) PlanWorktree(ctx context.Context, ws, store, id string) (t belay.Worktree, inside string, err error) {
+	root, base, err := g.Base(ctx, ws)
+	if err != nil {
+		return t, "", err
+	}
+	folder, end := worktreeNames(id)
+	t = belay.Worktree{Repository: root, Path: filepath.Join(store+"-worktrees", folder), Branch: "belay/" + end, Base: base}
+	rel, err := filepath.Rel(root, ws)
+	return t, filepath.Join(t.Path, rel), err
+}
+
+// worktreeNames are the folder and the end of the branch of an id's worktree. An id that a
+// caller made up may be anything, also .. or a name that git has no branch of: its digest
+// stands for it.
+func worktreeNames(id string) (folder, branch string) {
+	kind, number, _ := strings.Cut(id, "_")
+	if strings.Trim(kind, "abcdefghijklmnopqrstuvwxyz") == "" && len(number) == 36 && strings.Trim(number, "0123456789abcdef-") == "" {
+		return id, number[24:]
+	}
+	digest := belay.DigestOf([]byte(id)).Short()
+	return "id-" + digest, digest
+}
+
+// difference is how a worktree differs from where it began: what was committed and what
+// wasn't, without what git ignores.
+func (g Git) difference(ctx context.Context, t belay.Worktree) (d belay.Diffstat, files []string, err error) {
+	out, err := g.in(ctx, t.Path, "diff", "--numstat", "-z", "--no-renames", "--no-ext-diff", "--no-textconv", t.Base)
+	if err == nil {
+		var others string
+		if others, err = g.in(ctx, t.Path, "ls-files", "-z", "--others", "--exclude-standard"); err == nil {
+			for _, name := range strings.Split(strings.TrimSuffix(others, "\x00"), "\x00") {
+				if name != "" {
+					out += fmt.Sprintf("%d\t0\t%s\x00", linesOf(filepath.Join(t.Path, name)), name)
+				}
+			}
+		}
+	}
+	if err != nil {
+		return d, nil, refused(err, belay.CodeWorkspace, t.Path, "git can't say what changed: %v")
+	}
+	for _, row := range strings.Split(out, "\x00") {
+		f := strings.SplitN(row, "\t", 3)
+		if len(f) < 3 {
+			continue
+		}
+		more, _ := strconv.Atoi(f[0]) // a hyphen for binary files
+		less, _ := strconv.Atoi(f[1])
+		d.Files, d.Insertions, d.Deletions = d.Files+1, d.Insertions+more, d.Deletions+less
+		files = append(files, f[2])
+	}
+	slices.Sort(files)
+	return d, files, nil
+}
+
+// SettleWorktree removes a worktree in which nothing was changed or committed since it was
+// made, with its branch, unless keep; of another one it says what was changed.
+func (g Git) SettleWorktree(ctx context.Context, t belay.Worktree, keep bool) (belay.Worktree, belay.Diffstat, []string, error) {
+	if _, err := os.Lstat(t.Path); err != nil { // it was never used, or a person removed it
+		_, err := g.RemoveWorktree(ctx, t, false)
+		t.Removed = err == nil
+		return t, belay.Diffstat{}, nil, err
+	}
+	d, files, err := g.difference(ctx, t)
+	if err != nil || d.Files > 0 || keep {
+		return t, d, files, err
+	}
+	head, err := g.in(ctx, t.Path, "rev-parse", "--verify", "--quiet", "HEAD^{commit}")
+	if err != nil || head != t.Base || g.tip(ctx, t) != t.Base {
+		return t, d, files, nil
+	}
+	if _, err = g.RemoveWorktree(ctx, t, false); err != nil {
+		return t, d, files, err
+	}
+	t.Removed = true
+	return t, d, files, nil
+}
+
+// linesOf counts the lines of a new file; 0 of one that isn't small and plain.
+func linesOf(path string) int {
+	b, err := readPlain(path)
+	if err != nil || bytes.IndexByte(b, 0) >= 0 {
+		return 0
+	}
+	n := bytes.Count(b, []byte("\n"))
+	if len(b) > 0 && b[len(b)-1] != '\n' {
+		n++
+	}
+	return n
 }
 
 // Changes are the files of a worktree that differ from its last commit.

@@ -84,6 +84,27 @@ func TestAWorktreeComesAndGoesWithItsBranch(t *testing.T) {
 }
 
 // Guarantee: E21.
+// TestAWorktreeHasAPlaceOfItsOwnWhateverItsIDIs: callers may name sessions and agents as
+// they like.
+func TestAWorktreeHasAPlaceOfItsOwnWhateverItsIDIs(t *testing.T) {
+	dir := repository(t)
+	g, store := git.Git{Environ: env(t)}, filepath.Join(t.TempDir(), "store")
+	seen := map[string]bool{}
+	for _, id := range []string{"x", "y", ".", "..", "a..b.lock", "-rf", "a:b", "sub_1d5c8c75-9e4f-8b07-af77-970b0497f09a", "one-970b0497f09a", "two-970b0497f09a", strings.Repeat("a", 128)} {
+		w, inside, err := g.PlanWorktree(t.Context(), dir, store, id)
+		if err == nil {
+			err = g.AddWorktree(t.Context(), w)
+		}
+		if err != nil || inside != w.Path || filepath.Dir(w.Path) != store+"-worktrees" || seen[w.Path] || seen[w.Branch] {
+			t.Errorf("%s: %+v in %s, %v", id, w, inside, err)
+		}
+		seen[w.Path], seen[w.Branch] = true, true
+		if at := gitIn(t, w.Path, "symbolic-ref", "--short", "HEAD"); at != w.Branch {
+			t.Errorf("%s: it is on branch %s", id, at)
+		}
+	}
+}
+
 func TestChangesInAWorktreeAreNotRemoved(t *testing.T) {
 	dir := repository(t)
 	g := git.Git{Environ: env(t)}

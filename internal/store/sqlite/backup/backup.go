@@ -132,8 +132,8 @@ type backup struct {
 // blobDir is where the store has its large contents.
 func (b *backup) blobDir() string { return filepath.Join(b.from.Dir(), "blobs") }
 
-// snapshot copies the database as one read transaction sees it. Owners are of
-// this store: nobody owns anything in the copy.
+// snapshot copies the database as one read transaction sees it. Owners belong to
+// this store: the copy has none.
 func (b *backup) snapshot(ctx context.Context) (err error) {
 	path := layout.Path(b.dir)
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {

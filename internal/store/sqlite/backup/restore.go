@@ -339,7 +339,7 @@ func continueAfter(ctx context.Context, path string, end int64) error {
 	return onFile(ctx, path, "UPDATE sqlite_sequence SET seq=max(seq, "+strconv.FormatInt(end, 10)+") WHERE name='events'")
 }
 
-// onFile runs a statement on a database that nobody has open.
+// onFile runs a statement on a database that no process has open.
 func onFile(ctx context.Context, path, statement string) error {
 	return layout.Execute(ctx, (&url.URL{Scheme: "file", Path: path, RawQuery: "mode=rw&_pragma=synchronous(FULL)"}).String(), statement)
 }

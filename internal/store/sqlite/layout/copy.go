@@ -72,7 +72,7 @@ func NewCopy(ctx context.Context, database, temp string) (s *Copy, err error) {
 // Remove deletes the copy.
 func (s *Copy) Remove() error { return os.RemoveAll(s.dir) }
 
-// state is what shows that somebody wrote between two looks.
+// state shows whether the files were written between two looks.
 type state struct {
 	header [HeaderBytes]byte // changes when the log begins anew
 	log    int64             // its size

@@ -173,8 +173,8 @@ func (s *walScan) part(number int64, b []byte) {
 }
 
 // finish tells what the first frame that doesn't count means. What wasn't
-// synced may be torn by a power failure, so in the last transaction nobody can
-// tell that from damage. Without a whole frame that ends it, it never was one.
+// synced may be torn by a power failure, which in the last transaction
+// can't be distinguished from damage. Without a whole frame that ends it, it never was one.
 func (s *walScan) finish() {
 	if s.why == "" && s.later > 0 {
 		s.why = "it is of another log"

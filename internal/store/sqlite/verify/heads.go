@@ -67,7 +67,7 @@ func ReadHeads(r io.Reader) ([]store.Head, error) {
 }
 
 // against looks for heads that were kept elsewhere. Whoever changes a store
-// can make its chains fit; the heads that somebody else has can't be changed.
+// can make its chains fit; heads that were kept elsewhere show it.
 func (v *verification) against(ctx context.Context) error {
 	for _, want := range v.o.Against {
 		var length int64

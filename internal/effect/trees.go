@@ -1,0 +1,124 @@
+package effect
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/tool"
+)
+
+// Trees makes worktrees for sub-agents, beside the store.
+type Trees interface {
+	// Plan is the worktree for an id whose workspace is a folder of a repository, and the
+	// folder in it that the workspace is. Nothing is made.
+	Plan(ctx context.Context, workspace, id string) (t belay.Worktree, inside string, err error)
+	// Add makes a worktree, unless it is there.
+	Add(ctx context.Context, t belay.Worktree) error
+	// Settle removes a worktree in which nothing was changed, unless keep; of another one
+	// it says what was changed.
+	Settle(ctx context.Context, t belay.Worktree, keep bool) (belay.Worktree, belay.Diffstat, []string, error)
+}
+
+// ready makes the worktree that a folder lies in, if it is one of a sub-agent and isn't
+// there: it is made when it is needed first, and again when it was removed.
+func (e *Performers) ready(ctx context.Context, dir string) error {
+	t := e.rules.tree(dir)
+	if t == nil || e.c.Trees == nil {
+		return nil
+	}
+	e.treeMu.Lock()
+	defer e.treeMu.Unlock()
+	if _, err := os.Lstat(dir); err == nil {
+		return nil
+	}
+	return e.c.Trees.Add(ctx, *t)
+}
+
+// settleTree looks at the worktree of a sub-agent that has ended.
+func (v *performer) settleTree(ctx context.Context, eff core.SettleTree) []core.Fact {
+	p := event.SubagentStatus{Status: event.SubagentSettled, Worktree: &eff.Tree}
+	if v.e.c.Trees == nil {
+		p.Reason = "nothing here can look at worktrees"
+		return []core.Fact{{IDs: eff.IDs, Data: p}}
+	}
+	v.e.treeMu.Lock()
+	defer v.e.treeMu.Unlock()
+	t, diff, files, err := v.e.c.Trees.Settle(ctx, eff.Tree, eff.Keep || v.e.background.in(eff.Tree.Path))
+	switch {
+	case ctx.Err() != nil:
+		return nil // the next drive looks
+	case err != nil:
+		p.Reason = event.CutText(v.e.c.Secrets.String(err.Error()), 1000)
+	default:
+		p.Worktree, p.Diff, p.Changed = &t, &diff, event.Fitting(files, 2<<10)
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: p}}
+}
+
+// in reports whether a program runs in a folder.
+func (b *backgroundPrograms) in(dir string) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.ContainsFunc(b.all, func(p backgroundProcess) bool { return p.workspace == dir || strings.HasPrefix(p.workspace, dir+"/") })
+}
+
+// showResults puts the result of a call together of what sub-agents ended with. The model
+// is shown as much as of any other tool.
+func (v *performer) showResults(ctx context.Context, eff core.ShowResults) []core.Fact {
+	var all []thread.ChildResult
+	err := json.Unmarshal(eff.Results, &all)
+	for i := range all {
+		if err == nil && all[i].ChildEnd != nil {
+			err = v.complete(ctx, all[i].ChildEnd)
+		}
+	}
+	var text []byte
+	if err == nil && eff.One && len(all) == 1 {
+		text, err = json.Marshal(all[0])
+	} else if err == nil {
+		text, err = json.Marshal(all)
+	}
+	p := event.ToolResult{Name: eff.Name, Attempt: 1, Digest: belay.DigestOf(text)}
+	var shown string
+	if err == nil {
+		shown, p.Whole, err = v.e.shown(ctx, belay.ToolSpec{}, string(text))
+	}
+	if err == nil {
+		p.Output, err = v.e.content(ctx, shown, "application/json")
+	}
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case err != nil:
+		problem := event.Problem{Class: tool.Internal, Code: "INTERNAL", Message: v.e.c.Secrets.String(err.Error())}
+		return []core.Fact{{IDs: eff.IDs, Data: event.ToolFailed{Name: eff.Name, Attempt: 1, Problem: problem, Final: true}}}
+	}
+	return []core.Fact{{IDs: eff.IDs, Data: p}}
+}
+
+// complete puts the whole texts in place of what a fact has of them. What isn't kept any
+// more stays as it is.
+func (v *performer) complete(ctx context.Context, end *thread.ChildEnd) error {
+	if end.Whole != nil {
+		var said struct {
+			Summary string          `json:"summary"`
+			Output  json.RawMessage `json:"output"`
+		}
+		if raw, err := v.e.c.Store.Get(ctx, end.Whole.Digest); err == nil && json.Unmarshal(raw, &said) == nil {
+			end.Summary, end.Output, end.Whole = strings.TrimSpace(said.Summary), said.Output, nil
+		}
+	}
+	if end.More != nil {
+		if raw, err := v.e.c.Store.Get(ctx, end.More.Digest); err == nil {
+			end.Partial, end.More = string(raw), nil
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,207 @@
+package story
+
+import (
+	"cmp"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+)
+
+// AgentStats is what the runs of one agent add up to. A run is an attempt of a task: a turn
+// that ended.
+type AgentStats struct {
+	Agent    string                `json:"agent"`
+	Versions []string              `json:"versions,omitempty"` // that ran
+	Runs     int                   `json:"runs"`
+	Ends     map[belay.Outcome]int `json:"ends,omitempty"`
+	P50MS    int64                 `json:"p50Ms"` // active time: half of the runs took at most this
+	P95MS    int64                 `json:"p95Ms"`
+	Tokens   int64                 `json:"tokens"`
+	Cost     event.CostSum         `json:"cost,omitzero"`
+	Retries  int                   `json:"retries"`  // runs that were not the first attempt of their task
+	GateReds int                   `json:"gateReds"` // checks of tasks that didn't pass
+	Week     AgentWeek             `json:"week"`     // the last seven days
+	Before   AgentWeek             `json:"before"`   // the seven before
+
+	// Context is how many tokens models wrote for each one that they read; nil: no run's usage
+	// is known.
+	Context *float64 `json:"contextEfficiency,omitempty"`
+
+	read, wrote int64   // tokens of runs whose usage is known
+	ms          []int64 // active time of the runs that tell how long they take
+	active      int64   // milliseconds of all runs
+}
+
+// Active is the active time of all runs.
+func (a *AgentStats) Active() time.Duration { return time.Duration(a.active) * time.Millisecond }
+
+// Percentile is the active time that so many percent of the runs took at most.
+func (a *AgentStats) Percentile(percent int) time.Duration {
+	return time.Duration(rank(slices.Sorted(slices.Values(a.ms)), percent)) * time.Millisecond
+}
+
+// efficient sets what tokens tell.
+func (a *AgentStats) efficient() {
+	if a.read > 0 {
+		share := float64(a.wrote) / float64(a.read)
+		a.Context = &share
+	}
+}
+
+// AgentWeek is a week of an agent.
+type AgentWeek struct {
+	Runs      int   `json:"runs"`
+	Completed int   `json:"completed"`
+	Tokens    int64 `json:"tokens"`
+	MicroUSD  int64 `json:"microUsd"`
+}
+
+// AgentsFold counts the turns of agents. Facts come in the order of the log.
+type AgentsFold struct {
+	since, now time.Time
+	agents     map[string]*AgentStats
+	turns      map[belay.TurnID]*AgentStats // that have begun
+	again      map[belay.TurnID]bool        // that are another attempt
+}
+
+// newest is how many runs tell how long an agent takes, where nothing but a sum is kept.
+const newest = 1000
+
+// NewAgentsFold counts turns that end after since; zero: all. Without a time that is now
+// it counts no weeks, and only the newest runs of an agent tell how long it takes.
+func NewAgentsFold(since, now time.Time) *AgentsFold {
+	return &AgentsFold{since: since, now: now, agents: map[string]*AgentStats{}, turns: map[belay.TurnID]*AgentStats{}, again: map[belay.TurnID]bool{}}
+}
+
+// Apply counts one fact.
+func (f *AgentsFold) Apply(e event.Envelope) {
+	switch p := e.Data.(type) {
+	case event.TaskAttemptStarted:
+		if p.Number > 1 {
+			f.again[p.Turn] = true
+		}
+	case event.TurnStarted:
+		if p.Agent != nil {
+			f.began(e, *p.Agent)
+		}
+	case event.TaskProgress:
+		if a := f.turns[e.IDs.Turn]; a != nil && p.Check != nil && (p.Check.Status == event.CheckFailed || p.Check.Status == event.CheckUnknown) && f.counts(e) {
+			a.GateReds++
+		}
+	case event.TurnCompleted:
+		f.ended(e, belay.Completed, p.Stats)
+	case event.TurnFailed:
+		f.ended(e, p.Outcome, p.Stats)
+	}
+}
+
+func (f *AgentsFold) counts(e event.Envelope) bool { return f.since.IsZero() || e.Time.After(f.since) }
+
+func (f *AgentsFold) began(e event.Envelope, used event.AgentUsed) {
+	a := f.agents[used.Name]
+	if a == nil {
+		a = &AgentStats{Agent: used.Name, Ends: map[belay.Outcome]int{}}
+		f.agents[used.Name] = a
+	}
+	f.turns[e.IDs.Turn] = a
+	if !f.counts(e) {
+		return
+	}
+	if v := used.Version; v != "" && !slices.Contains(a.Versions, v) {
+		a.Versions = append(a.Versions, v)
+	}
+}
+
+func (f *AgentsFold) ended(e event.Envelope, o belay.Outcome, st event.TurnStats) {
+	a := f.turns[e.IDs.Turn]
+	again := f.again[e.IDs.Turn]
+	delete(f.turns, e.IDs.Turn)
+	delete(f.again, e.IDs.Turn)
+	if a == nil {
+		return
+	}
+	for _, w := range []struct {
+		week *AgentWeek
+		ago  time.Duration
+	}{{&a.Week, 0}, {&a.Before, 7 * 24 * time.Hour}} {
+		to := f.now.Add(-w.ago)
+		if !e.Time.After(to.Add(-7*24*time.Hour)) || e.Time.After(to) {
+			continue
+		}
+		w.week.Runs++
+		if o == belay.Completed {
+			w.week.Completed++
+		}
+		w.week.Tokens += st.Usage.Total()
+		w.week.MicroUSD += st.Cost.MicroUSD
+	}
+	if !f.counts(e) {
+		return
+	}
+	a.Runs++
+	a.Ends[o]++
+	if a.ms = append(a.ms, st.ActiveMS); f.now.IsZero() && len(a.ms) >= 2*newest {
+		a.ms = slices.Clone(a.ms[len(a.ms)-newest:])
+	}
+	a.active += st.ActiveMS
+	if st.Usage.Reported {
+		a.read, a.wrote = a.read+st.Usage.Input, a.wrote+st.Usage.Output
+	}
+	a.Tokens += st.Usage.Total()
+	a.Cost = a.Cost.Add(st.Cost)
+	if again {
+		a.Retries++
+	}
+}
+
+// Sum is what was counted so far, by name. Agents without a turn in the time are left out.
+func (f *AgentsFold) Sum() (all []AgentStats) {
+	for _, name := range slices.Sorted(maps.Keys(f.agents)) {
+		a := *f.agents[name]
+		if a.Runs+a.GateReds+a.Week.Runs+a.Before.Runs == 0 {
+			continue
+		}
+		slices.Sort(a.Versions)
+		a.P50MS, a.P95MS = a.Percentile(50).Milliseconds(), a.Percentile(95).Milliseconds()
+		a.efficient()
+		all = append(all, a)
+	}
+	return all
+}
+
+// rank is the smallest value that so many percent of sorted values are at most.
+func rank(sorted []int64, percent int) int64 {
+	if len(sorted) == 0 {
+		return 0
+	}
+	return sorted[max((len(sorted)*percent+99)/100, 1)-1]
+}
+
+// Most are at most n agents, those with the most runs; the others are one, with the name
+// other.
+func Most(all []AgentStats, n int) []AgentStats {
+	if len(all) <= n {
+		return all
+	}
+	all = slices.Clone(all)
+	slices.SortStableFunc(all, func(a, b AgentStats) int { return cmp.Compare(b.Runs, a.Runs) })
+	other := AgentStats{Agent: "other", Ends: map[belay.Outcome]int{}}
+	for _, a := range all[n:] {
+		other.Runs += a.Runs
+		for o, k := range a.Ends {
+			other.Ends[o] += k
+		}
+		other.Tokens += a.Tokens
+		other.Cost = other.Cost.Add(a.Cost)
+		other.Retries += a.Retries
+		other.GateReds += a.GateReds
+		other.read, other.wrote = other.read+a.read, other.wrote+a.wrote
+		other.active += a.active
+		other.ms = append(other.ms, a.ms...)
+	}
+	other.efficient()
+	return append(all[:n], other)
+}
