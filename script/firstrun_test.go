@@ -47,15 +47,16 @@ expect eof
 		before, after string // the configuration
 		script        string
 	}{
-		"no key":          {nil, "", "", "expect \"1  login\"\nexpect \"2  demo\"\nexpect \"from now on?\"\nsend \"\\r\"\nexpect \"none has a key\"\nexpect \"belay login VENDOR, or belay demo\"\nexpect eof\n"},
-		"no key, login":   {nil, "", "", "expect \"from now on?\"\nsend \"login\\r\"\nexpect \"hose key\"\nsend \"openai\\r\"\nexpect \"OPENAI_API_KEY\"\nsend \"sk-tester\\r\"\nexpect \"the key is kept\"\nexpect \"using openai, model gpt-6.1-sol: the secret OPENAI_API_KEY is kept\"\n" + talk},
-		"no key, demo":    {nil, "", "", "expect \"from now on?\"\nsend \"2\\r\"\nexpect \"Done in\"\nexpect eof\n"},
-		"one key":         {[]string{"OPENAI_API_KEY=sk-tester"}, "", "", "expect \"using openai, model gpt-6.1-sol: OPENAI_API_KEY is set\"\n" + talk},
-		"two keys":        {[]string{"OPENAI_API_KEY=sk-tester", both}, "", kept, "expect \"2  anthropic claude-sonnet-5-5\"\nexpect \"from now on?\"\nsend \"openai\\r\"\nexpect \"chosen just now\"\n" + talk},
-		"a server":        {[]string{"OLLAMA_HOST=" + strings.TrimPrefix(local.URL, "http://")}, "", "model: \"qwen3:8b\"\nprovider: ollama\n", "expect \"1  ollama qwen3:8b\"\nexpect \"2  login\"\nexpect \"from now on?\"\nsend \"1\\r\"\nexpect \"chosen just now\"\nexpect \"›\"\nsend \"\\004\"\nexpect eof\n"},
-		"no choice":       {[]string{"OPENAI_API_KEY=sk-tester", both}, "", "", "expect \"from now on?\"\nsend \"\\r\"\nexpect \"several providers could be used\"\nexpect eof\n"},
-		"a key is gone":   {[]string{both, "OPENAI_BASE_URL="}, kept, kept, "expect \"openai: it wants a key, and there is none\"\nexpect \"belay login openai\"\nexpect eof\n"},
-		"a model is gone": {[]string{"OPENAI_API_KEY=sk-tester", both}, old, old, "expect \"›\"\nsend \"what is in this folder?\\r\"\nexpect \"" + retired + "\"\nexpect \"try: belay models list --provider openai\"\nsend \"\\004\"\nexpect eof\n"},
+		"no key":                              {nil, "", "", "expect \"1  login\"\nexpect \"2  demo\"\nexpect \"from now on?\"\nsend \"\\r\"\nexpect \"none has a key\"\nexpect \"belay login VENDOR, or belay demo\"\nexpect eof\n"},
+		"no key, login":                       {nil, "", "", "expect \"from now on?\"\nsend \"login\\r\"\nexpect \"hose key\"\nsend \"openai\\r\"\nexpect \"OPENAI_API_KEY\"\nsend \"sk-tester\\r\"\nexpect \"the key is kept\"\nexpect \"using openai, model gpt-6.1-sol: the secret OPENAI_API_KEY is kept\"\n" + talk},
+		"no key, demo":                        {nil, "", "", "expect \"from now on?\"\nsend \"2\\r\"\nexpect \"Done in\"\nexpect eof\n"},
+		"one key":                             {[]string{"OPENAI_API_KEY=sk-tester"}, "", "", "expect \"using openai, model gpt-6.1-sol: OPENAI_API_KEY is set\"\n" + talk},
+		"two keys":                            {[]string{"OPENAI_API_KEY=sk-tester", both}, "", kept, "expect \"2  anthropic claude-sonnet-5-5\"\nexpect \"from now on?\"\nsend \"openai\\r\"\nexpect \"chosen just now\"\n" + talk},
+		"a server":                            {[]string{"OLLAMA_HOST=" + strings.TrimPrefix(local.URL, "http://")}, "", "model: \"qwen3:8b\"\nprovider: ollama\n", "expect \"1  ollama qwen3:8b\"\nexpect \"2  login\"\nexpect \"from now on?\"\nsend \"1\\r\"\nexpect \"chosen just now\"\nexpect \"›\"\nsend \"\\004\"\nexpect eof\n"},
+		"two keys, and the home is read-only": {[]string{"OPENAI_API_KEY=sk-tester", both, "XDG_CONFIG_HOME=/proc/belay"}, "", "", "expect \"from now on?\"\nsend \"openai\\r\"\nexpect \"chosen just now; it couldn't be kept: \"\n" + talk},
+		"no choice":                           {[]string{"OPENAI_API_KEY=sk-tester", both}, "", "", "expect \"from now on?\"\nsend \"\\r\"\nexpect \"several providers could be used\"\nexpect eof\n"},
+		"a key is gone":                       {[]string{both, "OPENAI_BASE_URL="}, kept, kept, "expect \"openai: it wants a key, and there is none\"\nexpect \"belay login openai\"\nexpect eof\n"},
+		"a model is gone":                     {[]string{"OPENAI_API_KEY=sk-tester", both}, old, old, "expect \"›\"\nsend \"what is in this folder?\\r\"\nexpect \"" + retired + "\"\nexpect \"try: belay models list --provider openai\"\nsend \"\\004\"\nexpect eof\n"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			u := newcomer(t, far.URL)

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"os"
 	"os/exec"
+	"regexp"
 	"strings"
 	"sync"
 	"syscall"
@@ -89,24 +90,25 @@ func signalServer(ts *testscript.TestScript, neg bool, args []string) {
 // httpMain is the program http METHOD PATH [BODY] [NAME:VALUE…]: it asks the
 // server at URL with the token in TOKEN and prints the status and the answer. It
 // exits with 0 for a success, else with the first digit of the status. UNTIL
-// makes it ask again, for a minute, until the answer contains that text.
+// makes it ask again, for a minute, until the answer contains that text, MATCHES until a
+// pattern is in it.
 func httpMain() {
 	if len(os.Args) < 3 {
 		fmt.Fprintln(os.Stderr, "usage: http METHOD PATH [BODY] [NAME:VALUE…]")
 		os.Exit(2)
 	}
-	until := os.Getenv("UNTIL")
+	until, pattern := os.Getenv("UNTIL"), regexp.MustCompile(os.Getenv("MATCHES"))
 	for begun := time.Now(); ; time.Sleep(20 * time.Millisecond) {
 		status, body, err := ask(os.Args[1], os.Args[2], os.Args[3:])
 		if err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
-		if until != "" && !strings.Contains(body, until) {
+		if !strings.Contains(body, until) || !pattern.MatchString(body) {
 			if time.Since(begun) < time.Minute {
 				continue
 			}
-			fmt.Fprintf(os.Stderr, "after a minute it still isn't there: %s\n", until)
+			fmt.Fprintf(os.Stderr, "after a minute it still isn't there: %s%s\nbut: %s\n", until, pattern, body)
 			os.Exit(1)
 		}
 		fmt.Printf("%d\n%s", status, body)
@@ -118,16 +120,21 @@ func httpMain() {
 }
 
 func ask(method, path string, args []string) (int, string, error) {
+	return asked(method, os.Getenv("URL")+path, os.Getenv("TOKEN"), args)
+}
+
+// asked is what an address answers to a request with a token.
+func asked(method, address, token string, args []string) (int, string, error) {
 	var body io.Reader
 	if len(args) > 0 {
 		body, args = strings.NewReader(args[0]), args[1:]
 	}
-	req, err := http.NewRequest(method, os.Getenv("URL")+path, body)
+	req, err := http.NewRequest(method, address, body)
 	if err != nil {
 		return 0, "", err
 	}
-	if t := os.Getenv("TOKEN"); t != "" {
-		req.Header.Set("Authorization", "Bearer "+t)
+	if token != "" {
+		req.Header.Set("Authorization", "Bearer "+token)
 	}
 	if body != nil {
 		req.Header.Set("Content-Type", "application/json")

@@ -31,7 +31,7 @@ func mcpServerMain() {
 		bad()
 		return
 	}
-	if err := goodServer(how).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
+	if err := goodServer(strings.TrimPrefix(how, "new-")).Run(context.Background(), &sdk.StdioTransport{}); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 	}
 }
@@ -92,6 +92,20 @@ func goodServer(how string) *sdk.Server {
 			}
 			return &sdk.CallToolResult{RequestState: "open", InputRequests: sdk.InputRequestMap{"see": &sdk.ElicitParams{Mode: "url", Message: "Look at this.", URL: "https://example.com/a?b=c&d=" + strings.Repeat("e", 3000), ElicitationID: "1"}}}, nil, nil
 		})
+	if how == "library" {
+		addLibrary(s)
+	}
+	//lint:ignore SA1019 servers may still ask
+	wants := map[string]sdk.InputRequest{"roots": &sdk.ListRootsParams{}, "samples": &sdk.CreateMessageParams{MaxTokens: 10, Messages: []*sdk.SamplingMessage{{Role: "user", Content: &sdk.TextContent{Text: "hi, model"}}}}}[how]
+	if wants != nil {
+		sdk.AddTool(s, &sdk.Tool{Name: "want"}, func(_ context.Context, r *sdk.CallToolRequest, _ struct{}) (*sdk.CallToolResult, any, error) {
+			if got := r.Params.InputResponses["it"]; got != nil {
+				b, err := json.Marshal(got)
+				return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: "got " + string(b)}}}, nil, err
+			}
+			return &sdk.CallToolResult{RequestState: "x", InputRequests: sdk.InputRequestMap{"it": wants}}, nil, nil
+		})
+	}
 	calls := 0
 	sdk.AddTool(s, &sdk.Tool{Name: "count.calls", Description: "Count the calls of this process."},
 		func(context.Context, *sdk.CallToolRequest, struct{}) (*sdk.CallToolResult, any, error) {
@@ -157,6 +171,35 @@ func goodServer(how string) *sdk.Server {
 			return nil, nil, ctx.Err()
 		})
 	return s
+}
+
+// addLibrary gives a server resources and prompts.
+func addLibrary(s *sdk.Server) {
+	add := func(r sdk.Resource, text string, blob []byte) {
+		s.AddResource(&r, func(context.Context, *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.URI, MIMEType: r.MIMEType, Text: text, Blob: blob}}}, nil
+		})
+	}
+	var b strings.Builder
+	if err := png.Encode(&b, image.NewGray(image.Rect(0, 0, 3, 2))); err != nil {
+		panic(err)
+	}
+	add(sdk.Resource{URI: "memo://today", Name: "today", Description: "What happens today.", MIMEType: "text/plain"}, "tea at four", nil)
+	add(sdk.Resource{URI: "memo://map", Name: "map", MIMEType: "image/png"}, "", []byte(b.String()))
+	add(sdk.Resource{URI: "memo://disk", Name: "disk", MIMEType: "application/x-disk"}, "", []byte("\x00\x01\x02"))
+	s.AddResourceTemplate(&sdk.ResourceTemplate{URITemplate: "memo://days/{day}", Name: "day"}, func(_ context.Context, r *sdk.ReadResourceRequest) (*sdk.ReadResourceResult, error) {
+		if a, ok := r.Params.InputResponses["who"].(*sdk.ElicitResult); ok {
+			return &sdk.ReadResourceResult{Contents: []*sdk.ResourceContents{{URI: r.Params.URI, Text: fmt.Sprintf("a day of %v", a.Content["name"])}}}, nil
+		}
+		return &sdk.ReadResourceResult{RequestState: "day", InputRequests: sdk.InputRequestMap{"who": &sdk.ElicitParams{Mode: "form", Message: "Whose day?", RequestedSchema: json.RawMessage(whoForm)}}}, nil
+	})
+	s.AddPrompt(&sdk.Prompt{Name: "greet", Description: "Greet someone.", Arguments: []*sdk.PromptArgument{{Name: "name", Description: "of the person", Required: true}, {Name: "tone"}}},
+		func(_ context.Context, r *sdk.GetPromptRequest) (*sdk.GetPromptResult, error) {
+			return &sdk.GetPromptResult{Messages: []*sdk.PromptMessage{
+				{Role: "user", Content: &sdk.TextContent{Text: "Greet " + r.Params.Arguments["name"] + " " + r.Params.Arguments["tone"]}},
+				{Role: "user", Content: &sdk.EmbeddedResource{Resource: &sdk.ResourceContents{URI: "memo://manners", Text: "bow first"}}},
+			}}, nil
+		})
 }
 
 // serveMCP starts a server that keeps the protocol over HTTP, and sets MCP_URL to its
@@ -228,6 +271,41 @@ const oneTool = `[{"name":"do","description":"Do it.","inputSchema":{"type":"obj
 
 const done = `{"content":[{"type":"text","text":"done"}]}`
 
+// asksBack asks its client something while it works on a call, in the way of older
+// protocols, and says what it was told.
+func asksBack(request string) {
+	var call json.RawMessage
+	in := bufio.NewReader(os.Stdin)
+	for {
+		line, err := in.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var m struct {
+			ID     json.RawMessage `json:"id"`
+			Method string          `json:"method"`
+			Result json.RawMessage `json:"result"`
+			Error  json.RawMessage `json:"error"`
+		}
+		if json.Unmarshal(line, &m) != nil || m.ID == nil {
+			continue
+		}
+		if m.Method != "" {
+			for _, l := range greets(oneTool, func(id json.RawMessage) []string {
+				call = id
+				return []string{`{"jsonrpc":"2.0","id":"q1",` + request + `}`}
+			})(m.ID, m.Method) {
+				fmt.Println(l)
+			}
+			continue
+		}
+		said, err := json.Marshal("answered: " + string(m.Result) + string(m.Error))
+		if err == nil {
+			fmt.Println(reply(call, `{"content":[{"type":"text","text":`+string(said)+`}]}`))
+		}
+	}
+}
+
 // misbehaving are the ways in which a server can be wrong.
 var misbehaving = map[string]func(){
 	"silent":  func() { time.Sleep(time.Hour) },
@@ -265,37 +343,45 @@ var misbehaving = map[string]func(){
 			return []string{reply(id, `{"content":[{"type":"hologram","data":"x"}]}`)}
 		}))
 	},
-	"asks": func() { // in the way of older protocols: while it works
-		var call json.RawMessage
-		in := bufio.NewReader(os.Stdin)
-		for {
-			line, err := in.ReadBytes('\n')
-			if err != nil {
-				return
+	"promises": func() {
+		raw(greets(`[{"name":"do","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"n":{"type":"number"}},"required":["n"]}}]`,
+			func(id json.RawMessage) []string {
+				return []string{reply(id, `{"content":[{"type":"text","text":"counted"}],"structuredContent":{"n":"three"}}`)}
+			}))
+	},
+	"asks": func() {
+		asksBack(`"method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":` + whoForm + `}`)
+	},
+	"roots": func() { asksBack(`"method":"roots/list"`) },
+	"samples": func() {
+		asksBack(`"method":"sampling/createMessage","params":{"messages":[{"role":"user","content":{"type":"text","text":"hi, model"}}],"maxTokens":10}`)
+	},
+	"nulls": func() { // where there is to be something there is nothing
+		raw(func(id json.RawMessage, method string) []string {
+			switch method {
+			case "initialize":
+				return []string{reply(id, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{},"prompts":{},"resources":{}},"serverInfo":{"name":"nulls","version":"0"}}`)}
+			case "prompts/list":
+				return []string{reply(id, `{"prompts":[null,{"name":"hello"}]}`)}
+			case "prompts/get":
+				return []string{reply(id, `{"messages":[null,{"role":"user","content":{"type":"text","text":"hello"}}]}`)}
+			case "resources/list":
+				return []string{reply(id, `{"resources":[null,{"uri":"a:b","name":"b"}]}`)}
+			case "resources/templates/list":
+				return []string{reply(id, `{"resourceTemplates":[null]}`)}
+			case "resources/read":
+				return []string{reply(id, `{"contents":[null]}`)}
 			}
-			var m struct {
-				ID     json.RawMessage `json:"id"`
-				Method string          `json:"method"`
-				Result json.RawMessage `json:"result"`
-			}
-			if json.Unmarshal(line, &m) != nil || m.ID == nil {
-				continue
-			}
-			answer := greets(oneTool, func(id json.RawMessage) []string {
-				call = id
-				return []string{`{"jsonrpc":"2.0","id":"q1","method":"elicitation/create","params":{"message":"Who are you?","requestedSchema":` + whoForm + `}}`}
-			})
-			if m.Method != "" {
-				for _, l := range answer(m.ID, m.Method) {
-					fmt.Println(l)
+			return greets(`[null,`+oneTool[1:], func(id json.RawMessage) (lines []string) {
+				for i, asks := range []string{`elicitation/create"`, `elicitation/create","params":null`, `sampling/createMessage","params":null`, `roots/list","params":null`, `ping","params":null`} {
+					lines = append(lines, fmt.Sprintf(`{"jsonrpc":"2.0","id":"q%d","method":"%s}`, i, asks))
 				}
-				continue
-			}
-			said, err := json.Marshal("answered: " + string(m.Result))
-			if err == nil {
-				fmt.Println(reply(call, `{"content":[{"type":"text","text":`+string(said)+`}]}`))
-			}
-		}
+				for _, says := range []string{"progress", "message", "tools/list_changed", "cancelled", "elicitation/complete", "resources/updated"} {
+					lines = append(lines, `{"jsonrpc":"2.0","method":"notifications/`+says+`","params":null}`)
+				}
+				return append(lines, reply(id, done))
+			})(id, method)
+		})
 	},
 	"silentcall": func() { raw(greets(oneTool, func(json.RawMessage) []string { return nil })) },
 	"doubles": func() {
@@ -306,17 +392,36 @@ var misbehaving = map[string]func(){
 		raw(greets(`[{"name":"big","inputSchema":{"type":"object","description":"`+strings.Repeat("x", 10<<20)+`"}},{"name":"do","inputSchema":{"type":"object"}}]`,
 			func(id json.RawMessage) []string { return []string{reply(id, done)} }))
 	},
-	"renames": func() {
-		n := 0
-		raw(func(id json.RawMessage, method string) []string {
-			name := "do"
-			if n > 0 {
-				name = "undo"
+	"renames": func() { // from its second process on
+		name := "do"
+		if os.Mkdir("renamed", 0o755) != nil {
+			name = "undo"
+		}
+		raw(greets(`[{"name":"`+name+`","inputSchema":{"type":"object"}}]`, func(id json.RawMessage) []string { return []string{reply(id, done)} }))
+	},
+	"grows": func() { // it answers a call when it was asked anew what it has
+		grown, asked := false, map[string]bool{}
+		var call json.RawMessage
+		raw(func(id json.RawMessage, method string) (lines []string) {
+			asked[method] = grown
+			switch {
+			case method == "initialize":
+				return []string{reply(id, `{"protocolVersion":"2025-11-25","capabilities":{"tools":{"listChanged":true},"prompts":{"listChanged":true}},"serverInfo":{"name":"grows","version":"0"}}`)}
+			case method == "prompts/list" && grown:
+				lines = []string{reply(id, `{"prompts":[{"name":"bloom"}]}`)}
+			case method == "prompts/list":
+				lines = []string{reply(id, `{"prompts":[]}`)}
+			case method == "tools/call":
+				grown, call = true, id
+				return []string{`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`, `{"jsonrpc":"2.0","method":"notifications/prompts/list_changed"}`}
+			case method == "tools/list" && grown:
+				lines = []string{reply(id, `{"tools":[{"name":"do","description":"Do it.","inputSchema":{"type":"object"}},{"name":"more","inputSchema":{"type":"object"}}]}`)}
+			default:
+				return greets(oneTool, nil)(id, method)
 			}
-			lines := greets(`[{"name":"`+name+`","inputSchema":{"type":"object"}}]`, func(id json.RawMessage) []string {
-				n++
-				return []string{reply(id, done), `{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`}
-			})(id, method)
+			if call != nil && asked["tools/list"] && asked["prompts/list"] {
+				lines, call = append(lines, reply(call, done)), nil
+			}
 			return lines
 		})
 	},

@@ -64,6 +64,7 @@ func params() testscript.Params {
 			"bytes":      bytes,
 			"chatserver": chatserver,
 			"vendors":    vendors,
+			"valid":      valid,
 
 			"placeServer":  placeServer,
 			"serveMCP":     serveMCP,

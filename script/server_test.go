@@ -25,14 +25,15 @@ import (
 // chatserver plays a script over Chat Completions: chatserver NAME FILE puts the
 // base URL into the variable NAME. The key it wants is sk-tester. With a third argument
 // it reads so many tokens, reports how many a request has, and refuses what has more.
-// While there is a file FILE.hold it answers nothing.
+// While there is a file FILE.hold it answers nothing. FILE.heard has a line for each
+// request: its path, and the first line of what it is about.
 func chatserver(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 || len(args) > 3 {
 		ts.Fatalf("usage: chatserver NAME FILE [TOKENS]")
 	}
 	script, err := scripted.Load(ts.MkAbs(args[1]))
 	ts.Check(err)
-	s := &server{p: scripted.New(script), hold: ts.MkAbs(args[1]) + ".hold"}
+	s := &server{p: scripted.New(script), hold: ts.MkAbs(args[1]) + ".hold", heard: ts.MkAbs(args[1]) + ".heard"}
 	if len(args) > 2 {
 		s.context, err = strconv.Atoi(args[2])
 		ts.Check(err)
@@ -46,6 +47,7 @@ type server struct {
 	p       *scripted.Provider
 	context int          // tokens that it reads; 0: it doesn't count
 	hold    string       // while there is this file, nothing is answered
+	heard   string       // a file with a line for each request
 	failed  atomic.Int32 // requests in a row that failed
 }
 
@@ -74,6 +76,7 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 		return
 	}
+	s.note(r.URL.Path, in.Messages[1].Content)
 	for {
 		if _, err := os.Stat(s.hold); err != nil {
 			break
@@ -107,6 +110,16 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		req.Messages = append(req.Messages, x)
 	}
 	s.play(w, r, req, size)
+}
+
+// note adds what a request is about to the file of those that were heard.
+func (s *server) note(path, text string) {
+	line, _, _ := strings.Cut(text, "\n")
+	f, err := os.OpenFile(s.heard, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err == nil {
+		fmt.Fprintln(f, path+"\t"+line) //nolint:errcheck // the story misses it
+		f.Close()                       //nolint:errcheck // as above
+	}
 }
 
 func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request, size int) {

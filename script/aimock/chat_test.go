@@ -30,7 +30,7 @@ var spoken = []struct {
 	want []string
 }{
 	{"say hello", []string{"Hello from the far end.", "completed in"}},
-	{"read both", []string{"I look at both.", "● read a.txt", "● read b.txt", "Both are read.", "1 step, 0 calls, ", "2 steps, 2 calls"}},
+	{"read both", []string{"I look at both.", "● read a.txt, b.txt", "Both are read.", "1 step, 0 calls, ", "2 steps, 2 calls"}},
 	{"be refused once", []string{"no answer: ", "429", "again in", "Now it works."}},
 	{"be cut once", []string{"; again in", "The first half of this was lost on the way, and then it came whole."}},
 	{"be a stranger", []string{"401", "or unset it and belay login "}},

@@ -46,6 +46,9 @@ const accepted = 2
 
 func TestMain(m *testing.M) {
 	sandbox.Main()
+	if filepath.Base(os.Args[0]) == "mcpserver" {
+		os.Exit(mcpServer())
+	}
 	if os.Getenv(asProgram) == "" {
 		os.Exit(m.Run())
 	}
@@ -91,6 +94,8 @@ type machine struct {
 	db         *sqlite.DB // read only
 	mu         sync.Mutex
 	answered   map[belay.ActionID]bool
+	pauses     string          // an agent that is paused before its questions are answered, and resumed behind that
+	peer       belay.SessionID // another session, which the checks leave out
 	limited    bool
 	books      coretest.Sums // of the last check
 	transcript bytes.Buffer
@@ -231,30 +236,50 @@ func (m *machine) answer() {
 		}
 		m.db = db
 	}
-	s := m.thread()
-	if s == nil {
-		return
-	}
-	for _, o := range s.Opens() {
-		if m.answered[o.Action] {
-			continue
-		}
-		m.answered[o.Action] = true
-		if e := m.run(nil, "approve", string(o.Action)); e.exit != 0 && !strings.Contains(e.out, "already_answered") {
-			m.t.Errorf("approve: exit %d\n%s", e.exit, e.out)
+	for _, s := range m.threads() {
+		for _, o := range s.Opens() {
+			if m.answered[o.Action] || o.Kind == "question" {
+				continue
+			}
+			m.answered[o.Action] = true
+			if n := len(s.Lineage); n > 0 && m.pauses != "" && s.Lineage[n-1].Name == m.pauses {
+				m.tell("agents", "pause", m.pauses)
+				defer m.tell("agents", "resume", m.pauses)
+			}
+			switch e := m.run(nil, "approve", string(o.Action)); {
+			case e.exit == 0, strings.Contains(e.out, "already_answered"):
+			case strings.Contains(e.out, "unknown_action"): // its agent was ended meanwhile
+			default:
+				m.t.Errorf("approve: exit %d\n%s", e.exit, e.out)
+			}
 		}
 	}
 }
 
-// thread is the machine's only thread, or nil.
-func (m *machine) thread() *thread.State {
+// tell runs a command that must be taken.
+func (m *machine) tell(args ...string) {
+	if e := m.run(nil, args...); e.exit != 0 {
+		m.t.Errorf("%v: exit %d\n%s", args, e.exit, e.out)
+	}
+}
+
+// threads are the machine's, the main one first.
+func (m *machine) threads() (all []*thread.State) {
 	for _, s := range m.streams() {
 		if s.Kind() != belay.KindThread {
 			continue
 		}
 		if d, _, _, err := engine.Load(context.Background(), m.db, s); err == nil {
-			return d.(*thread.Decider).State()
+			all = append(all, d.(*thread.Decider).State())
 		}
+	}
+	return all
+}
+
+// thread is the machine's main thread, or nil.
+func (m *machine) thread() *thread.State {
+	if all := m.threads(); len(all) > 0 {
+		return all[0]
 	}
 	return nil
 }
@@ -265,9 +290,20 @@ func (m *machine) streams() (out []belay.StreamID) {
 		if err != nil {
 			return nil
 		}
-		if !seen[r.Event.Stream] && r.Event.IDs.Session != belay.SystemSession {
+		if !seen[r.Event.Stream] && r.Event.IDs.Session != belay.SystemSession && (m.peer == "" || r.Event.IDs.Session != m.peer) {
 			seen[r.Event.Stream] = true
 			out = append(out, r.Event.Stream)
+		}
+	}
+	return out
+}
+
+// sessions are the machine's, in their order.
+func (m *machine) sessions() (out []belay.SessionID) {
+	m.open()
+	for _, s := range m.streams() {
+		if s.Kind() == belay.KindSession {
+			out = append(out, belay.SessionID(s.ID()))
 		}
 	}
 	return out
@@ -368,7 +404,7 @@ func (m *machine) checkViews(what string) {
 	defer db.Close()
 	rows := func() map[string]string {
 		out := map[string]string{}
-		for k, v := range db.ViewRows(m.t.Context(), view.Name) {
+		for k, v := range db.ViewRows(m.t.Context(), view.Name, "") {
 			out[k] = string(v)
 		}
 		return out

@@ -90,6 +90,16 @@ func (f *followed) wait(ctx context.Context, n int) []belay.EventID {
 // answered as before, and no session learns of it.
 func (c *crowd) tellAgain(ctx context.Context, what string) {
 	c.t.Helper()
+	for ctx.Err() == nil { // what turns that ended gave back may be on its way yet
+		rows, err := c.open().Lanes(ctx, "")
+		if err != nil {
+			c.t.Fatal(err)
+		}
+		if len(rows) == 0 {
+			break
+		}
+		rest(ctx, 10*time.Millisecond)
+	}
 	before := len(c.facts())
 	k, done, err := c.client(nil)
 	if err != nil {

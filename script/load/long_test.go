@@ -3,15 +3,11 @@ package load
 import (
 	"context"
 	"fmt"
-	"slices"
+	"os/exec"
+	"strconv"
+	"strings"
 	"testing"
 	"time"
-
-	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/event"
-	"github.com/belay-run/belay/internal/engine"
-	"github.com/belay-run/belay/internal/store"
-	"github.com/belay-run/belay/internal/store/sqlite"
 )
 
 // TestALongSession: what a session shows costs the same however long it is.
@@ -62,55 +58,15 @@ func TestALongSession(t *testing.T) {
 	s.stop()
 }
 
-// lengthen repeats the turn of a session's thread until it has so many facts, and
-// returns how many the session has.
+// lengthen makes a session have so many facts, and returns how many it has.
 func (p *place) lengthen(ctx context.Context, session string, facts int) (n int) {
 	p.t.Helper()
-	check := func(err error) {
-		p.t.Helper()
-		if err != nil {
-			p.t.Fatal(err)
-		}
+	out, err := exec.CommandContext(ctx, "go", "run", "../../internal/testkit/many", p.store, session, "long", strconv.Itoa(facts)).Output()
+	if err == nil {
+		n, err = strconv.Atoi(strings.TrimSpace(string(out)))
 	}
-	db, err := sqlite.Open(ctx, p.store, sqlite.Options{})
-	check(err)
-	defer func() { check(db.Close()) }()
-	var stream belay.StreamID
-	var turn []event.Envelope
-	for rec, err := range db.Window(ctx, store.Window{Session: belay.SessionID(session)}) {
-		check(err)
-		n++
-		if rec.Event.Stream.Kind() == belay.KindThread {
-			stream = rec.Event.Stream
-			turn = append(turn, rec.Event)
-		}
+	if err != nil {
+		p.t.Fatal(err)
 	}
-	first := slices.IndexFunc(turn, func(e event.Envelope) bool { return e.Type() == "turn.submitted" })
-	epoch, err := db.Claim(ctx, belay.SessionID(session), store.ThisProcess(), time.Hour)
-	check(err)
-	d, seq, _, err := engine.Load(ctx, db, stream)
-	check(err)
-	_, version, err := engine.NewDecider(stream)
-	check(err)
-	var batch []event.Envelope
-	for round := 0; n < facts; round++ {
-		for _, e := range turn[first:] {
-			seq++
-			n++
-			e.Stream, e.Seq, e.IDs.Turn = stream, seq, belay.TurnID(fmt.Sprint("turn-", round+2))
-			d.Apply(e)
-			batch = append(batch, e)
-		}
-		if len(batch) < 450 && n < facts {
-			continue
-		}
-		state, err := d.Save()
-		check(err)
-		_, err = db.Append(ctx, store.Batch{Session: belay.SessionID(session), Stream: stream, After: seq - int64(len(batch)), Epoch: epoch, Events: batch,
-			State: &store.State{Seq: seq, Version: version, Data: state}})
-		check(err)
-		batch = nil
-	}
-	check(db.Release(ctx, belay.SessionID(session), epoch))
 	return n
 }

@@ -7,6 +7,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -36,10 +37,15 @@ type fact struct {
 	Step    string    `json:"stepId"`
 	Call    string    `json:"toolCallId"`
 	Action  string    `json:"actionId"`
+	Thread  string    `json:"threadId"`
+	Agent   string    `json:"subagentId"`
 	Payload payload   `json:"payload"`
 }
 
 type payload struct {
+	Depth      int
+	Again      bool
+	Settings   struct{ Agents agentLimits }
 	Attempt    int
 	Provider   string
 	Model      string
@@ -134,7 +140,7 @@ type Sum struct {
 	RetriesHelped  *float64 `json:"retriesHelped,omitempty"`
 	ReasonCoverage *float64 `json:"reasonCoverage,omitempty"`
 	AsksPer100     *float64 `json:"asksPer100,omitempty"`
-	Recursion      string   `json:"recursionIncidents"`
+	Recursion      int      `json:"recursionIncidents"`
 	CostState      string   `json:"costState"`
 }
 
@@ -191,7 +197,10 @@ type ledger struct {
 	asked    map[string]bool // actions that are questions about calls
 	answers  []fact
 	costs    []fact
+	agents   []fact // of sub-agents, and of settings
 }
+
+type agentLimits struct{ Depth, Children, Total int }
 
 func read(r io.Reader) (*ledger, error) {
 	l := &ledger{sessions: map[string]bool{}, started: map[string]bool{}, steps: map[string][]fact{}, asked: map[string]bool{}}
@@ -219,6 +228,8 @@ func (l *ledger) enter(f fact) {
 		l.sessions[f.Session] = true
 	}
 	switch f.Type {
+	case "session.created", "session.updated", "subagent.spawned", "subagent.input", "subagent.completed", "subagent.failed":
+		l.agents = append(l.agents, f)
 	case "turn.started":
 		l.started[f.Turn] = true
 	case "turn.completed", "turn.failed":
@@ -249,7 +260,7 @@ func recount(r io.Reader) (*Sum, error) {
 		return nil, err
 	}
 	s := &Sum{Sessions: len(l.sessions), Turns: len(l.ends), Outcomes: map[string]int{}, Gate: gate{Decisions: map[string]int{}},
-		Recursion: "not_applicable"}
+		Recursion: l.beyond()}
 	l.turns(s)
 	l.models(s)
 	l.tools(s)
@@ -257,6 +268,45 @@ func recount(r io.Reader) (*Sum, error) {
 	s.SilentStops = share(s.Silent, s.Turns, 1)
 	s.CostState = s.Cost.state()
 	return s, nil
+}
+
+// beyond counts the sub-agents that were started beyond a limit of their session: each fact
+// that opens one is held against those before it.
+func (l *ledger) beyond() (n int) {
+	limits := map[string]agentLimits{}
+	for i, f := range l.agents {
+		if f.Type == "session.created" || f.Type == "session.updated" && f.Payload.Settings.Agents != (agentLimits{}) {
+			limits[f.Session] = f.Payload.Settings.Agents
+		}
+		if f.Type != "subagent.spawned" && !(f.Type == "subagent.input" && f.Payload.Again) {
+			continue
+		}
+		have := limits[f.Session]
+		most := agentLimits{cmp.Or(have.Depth, 3), cmp.Or(have.Children, 16), cmp.Or(have.Total, 200)}
+		all, open := map[string]bool{}, map[string]bool{}
+		for _, o := range l.agents[:i+1] {
+			switch {
+			case o.Session != f.Session || o.Agent == "":
+			case o.Type == "subagent.spawned":
+				all[o.Agent] = true
+				open[o.Agent] = o.Thread == f.Thread
+			case o.Type == "subagent.input" && o.Payload.Again:
+				open[o.Agent] = o.Thread == f.Thread
+			case o.Type != "subagent.input":
+				open[o.Agent] = false
+			}
+		}
+		children := 0
+		for _, is := range open {
+			if is {
+				children++
+			}
+		}
+		if f.Payload.Depth > max(most.Depth, 0) || children > most.Children || len(all) > most.Total {
+			n++
+		}
+	}
+	return n
 }
 
 // turns counts how turns ended. Their steps and tokens are those of the model's

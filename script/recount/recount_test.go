@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -35,12 +38,20 @@ func TestMain(m *testing.M) {
 // belay events --json prints.
 // Guarantee: M62.
 func TestAnOutsideRecountAgrees(t *testing.T) {
+	outside := filepath.Join(t.TempDir(), "recountagents")
+	build := exec.Command("go", "build", "-o", outside, ".")
+	build.Dir = filepath.Join("testdata", "agents")
+	build.Env = append(os.Environ(), "GOWORK=off", "GOFLAGS=")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 ".",
 		RequireExplicitExec: true,
 		Setup: func(e *testscript.Env) error {
 			e.Setenv("HOME", filepath.Join(e.WorkDir, "home"))
 			e.Setenv("USER", "tester")
+			e.Setenv("OUTSIDE", outside)
 			for _, kv := range os.Environ() {
 				if name, _, _ := strings.Cut(kv, "="); strings.HasPrefix(name, "BELAY_") || strings.HasPrefix(name, "XDG_") {
 					e.Setenv(name, "")
@@ -48,7 +59,7 @@ func TestAnOutsideRecountAgrees(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"same": same, "far": far},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"same": same, "sameAgents": sameAgents, "far": far},
 	})
 }
 
@@ -89,5 +100,47 @@ func same(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &b))
 	if d := cmp.Diff(a, b); d != "" {
 		ts.Fatalf("the figures differ:\n%s", d)
+	}
+}
+
+// agentShown is a line of belay agents stats --json.
+type agentShown struct {
+	Agent             string
+	Runs              float64
+	Ends              map[string]float64
+	P50Ms, P95Ms      float64
+	Tokens            float64
+	Cost              struct{ MicroUsd float64 }
+	Retries, GateReds float64
+	ContextEfficiency float64
+	Week, Before      struct{ Runs, Completed, Tokens, MicroUsd float64 }
+}
+
+// sameAgents: each figure that belay agents stats says of agents is what another program
+// finds in the facts.
+func sameAgents(ts *testscript.TestScript, neg bool, args []string) {
+	shown, counted := map[string]float64{}, map[string]float64{}
+	for dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0]))); dec.More(); {
+		var a agentShown
+		ts.Check(dec.Decode(&a))
+		figures := map[string]float64{
+			"runs": a.Runs, "p50": a.P50Ms, "p95": a.P95Ms, "tokens": a.Tokens, "cost": a.Cost.MicroUsd, "retries": a.Retries, "gateReds": a.GateReds, "context": a.ContextEfficiency,
+			"week runs": a.Week.Runs, "week completed": a.Week.Completed, "week tokens": a.Week.Tokens, "week cost": a.Week.MicroUsd,
+			"before runs": a.Before.Runs, "before completed": a.Before.Completed, "before tokens": a.Before.Tokens, "before cost": a.Before.MicroUsd,
+		}
+		maps.Copy(figures, a.Ends)
+		for figure, n := range figures {
+			if n != 0 {
+				shown[a.Agent+" "+figure] = n
+			}
+		}
+	}
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &counted))
+	maps.DeleteFunc(counted, func(figure string, _ float64) bool { // of weeks, less is shown
+		_, what, is := strings.Cut(figure, " week ")
+		return is && !slices.Contains([]string{"runs", "completed", "tokens", "cost"}, what)
+	})
+	if d := cmp.Diff(shown, counted); d != "" || len(shown) == 0 {
+		ts.Fatalf("stats and the facts differ:\n%s", d)
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -37,6 +39,7 @@ type story struct {
 	name   string
 	dir    string // has the home, the workspace and the model
 	size   size
+	lines  bool // it is held line by line
 	env    []string
 	args   []string        // of every start
 	text   strings.Builder // the screens so far
@@ -44,12 +47,12 @@ type story struct {
 
 type size struct{ width, height int }
 
-func begin(t *testing.T, name string, s size, env []string, args ...string) *story {
+func begin(t *testing.T, name string, s size, lines bool, env []string, args ...string) *story {
 	t.Helper()
-	st := &story{t: t, server: tmux.New(t), name: name, size: s, env: env, args: args}
-	st.dir = st.server.Dir
+	st := &story{t: t, server: tmux.New(t), name: name, size: s, lines: lines, env: env, args: args}
+	st.dir = filepath.Join(st.server.Dir, strings.Repeat("w", max(1, 24-len(st.server.Dir)))) // paths are as long in each run: lines break where they do
 	for _, d := range []string{"home", "ws"} {
-		if err := os.Mkdir(filepath.Join(st.dir, d), 0o700); err != nil {
+		if err := os.MkdirAll(filepath.Join(st.dir, d), 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -75,19 +78,48 @@ func (s *story) start(window string, args ...string) {
 
 func (s *story) run(window string, args ...string) {
 	s.t.Helper()
+	s.program(window, nil, append([]string{"chat", "--script", filepath.Join(s.dir, "model.yaml"), "--model", "demo"}, append(s.args, args...)...)...)
+}
+
+// program starts the program with these arguments alone, and more of an environment.
+func (s *story) program(window string, env []string, args ...string) {
+	s.t.Helper()
 	argv := append([]string{"env", "-i", "PATH=" + os.Getenv("PATH"), "HOME=" + filepath.Join(s.dir, "home"), "USER=tester", "LANG=C.UTF-8",
-		"TERM=screen-256color", "TZ=UTC", "SCREENS_PROGRAM=1"}, s.env...)
-	argv = append(argv, os.Args[0], "chat", "--script", filepath.Join(s.dir, "model.yaml"), "--model", "demo")
-	argv = append(argv, s.args...)
-	s.Window = s.server.Window(window, filepath.Join(s.dir, "ws"), s.size.width, s.size.height, append(argv, args...)...)
+		"TERM=screen-256color", "TZ=UTC", "SCREENS_PROGRAM=1"}, append(s.env, env...)...)
+	s.Window = s.server.Window(window, filepath.Join(s.dir, "ws"), s.size.width, s.size.height, append(append(argv, os.Args[0]), args...)...)
 }
 
 // say types a message and sends it.
 func (s *story) say(text string) {
 	s.t.Helper()
+	if s.lines {
+		s.Until("a prompt, or work", func(screen string) bool {
+			last := screen[strings.LastIndex(strings.TrimSuffix(screen, "\n"), "\n")+1:]
+			return last == "›\n" || last == ">\n" || strings.HasPrefix(last, "working;") || strings.HasPrefix(last, "steering:")
+		})
+	}
 	s.Type(text)
 	s.Waits(text)
 	s.Press("Enter")
+}
+
+// keepFigures keeps the last lines of a screen whose figures and ids differ from run to
+// run.
+func (s *story) keepFigures(title, text string, lines int) {
+	s.t.Helper()
+	before := s.text.String()
+	s.keep(title, text)
+	_, kept, _ := strings.Cut(s.text.String()[len(before):], "\n")
+	all := strings.SplitAfter(kept, "\n")
+	kept = strings.Join(all[max(0, len(all)-1-lines):], "")
+	kept = hex.ReplaceAllStringFunc(kept, func(id string) string {
+		if !strings.ContainsAny(id, "0123456789") {
+			return id // a piece of a word
+		}
+		return regexp.MustCompile("[a-f]").ReplaceAllString(id, "0")
+	})
+	s.text.Reset()
+	fmt.Fprintf(&s.text, "%s== %s\n%s", before, title, regexp.MustCompile("[0-9]").ReplaceAllString(kept, "0"))
 }
 
 // keep keeps the screen that has a text, when nothing has changed on it for a while,
@@ -110,8 +142,9 @@ var (
 	clock    = regexp.MustCompile(`\b\d\d:\d\d\b`)
 	spinner  = regexp.MustCompile(`[⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏]`)
 	id       = regexp.MustCompile(`\b[0-9a-f]{6}\b`)
-	took     = regexp.MustCompile(`( · |, after )\d+(\.\d+)? (ms|s|min)\b`)    // of a call; one that took no millisecond says nothing
-	age      = regexp.MustCompile(` +(now|[0-9]+ min)  (running|completed)  `) // of a session
+	took     = regexp.MustCompile(`( · |, after )\d+(\.\d+)? (ms|s|min)\b`) // of a call; one that took no millisecond says nothing
+	hex      = regexp.MustCompile(`[0-9a-f][0-9a-f-]{3,}`)
+	age      = regexp.MustCompile(` +(now|[0-9]+ min)  (running|parked|completed)  `) // of a session
 	program  = regexp.MustCompile(`^  (\w+) is /\S+$`)
 	gap      = regexp.MustCompile(`   +`)
 )
@@ -145,22 +178,48 @@ func (s *story) compare() {
 // sizes are the terminals of the golden screens.
 var sizes = []size{{40, 12}, {80, 24}, {120, 40}, {300, 50}}
 
-// each plays a story at every size, and at one of them without colours and for a screen
-// reader.
+// each plays a story at every size, and at one of them without colours, for a screen
+// reader and on a terminal that can't move its cursor.
 func each(t *testing.T, name string, tell func(s *story)) {
 	for _, s := range sizes {
-		play(t, name, fmt.Sprintf("%dx%d", s.width, s.height), s, nil, tell)
+		play(t, name, fmt.Sprintf("%dx%d", s.width, s.height), s, false, nil, tell)
 	}
-	play(t, name, "nocolor", sizes[1], []string{"NO_COLOR=1"}, tell)
-	play(t, name, "reader", sizes[1], nil, tell, "--screen-reader")
+	play(t, name, "nocolor", sizes[1], false, []string{"NO_COLOR=1"}, tell)
+	play(t, name, "reader", sizes[1], true, nil, tell, "--screen-reader")
+	play(t, name, "dumb", sizes[1], true, []string{"TERM=dumb"}, tell)
 }
 
-func play(t *testing.T, name, as string, size size, env []string, tell func(s *story), args ...string) {
+// sampled is each, of which one size and one of the others are played, by a seed;
+// BELAY_SCREEN=full plays all.
+func sampled(t *testing.T, name string, tell func(s *story), env ...string) {
+	seed := uint64(time.Now().UnixNano())
+	if was := os.Getenv("BELAY_SCREEN_SEED"); was != "" {
+		seed, _ = strconv.ParseUint(was, 10, 64)
+	}
+	t.Logf("seed %d; BELAY_SCREEN_SEED=%d plays the same again", seed, seed)
+	all := os.Getenv("BELAY_SCREEN") == "full" || golden.Updates()
+	for i, s := range sizes {
+		if all || int(seed%4) == i {
+			play(t, name, fmt.Sprintf("%dx%d", s.width, s.height), s, false, env, tell)
+		}
+	}
+	if all || seed/4%3 == 0 {
+		play(t, name, "nocolor", sizes[1], false, append([]string{"NO_COLOR=1"}, env...), tell)
+	}
+	if all || seed/4%3 == 1 {
+		play(t, name, "reader", sizes[1], true, env, tell, "--screen-reader")
+	}
+	if all || seed/4%3 == 2 {
+		play(t, name, "dumb", sizes[1], true, append([]string{"TERM=dumb"}, env...), tell)
+	}
+}
+
+func play(t *testing.T, name, as string, size size, lines bool, env []string, tell func(s *story), args ...string) {
 	t.Run(as, func(t *testing.T) {
 		t.Parallel()
-		s := begin(t, name+"-"+as, size, env, args...)
+		s := begin(t, name+"-"+as, size, lines, env, args...)
 		tell(s)
-		if colours := s.Colours(); len(env) > 0 && regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(colours) {
+		if colours := s.Colours(); (slices.Contains(env, "NO_COLOR=1") || slices.Contains(env, "TERM=dumb")) && regexp.MustCompile(`\x1b\[[0-9;]*3[0-7]m`).MatchString(colours) {
 			t.Errorf("NO_COLOR, and yet:\n%q", colours)
 		}
 		s.compare()
@@ -177,15 +236,47 @@ func (s *story) asked() {
 	time.Sleep(unnoticed)
 }
 
+// TestFirstRunOnScreen: belay alone, with the key of one vendor, with those of two, and with
+// none.
+func TestFirstRunOnScreen(t *testing.T) {
+	sampled(t, "firstrun", func(s *story) {
+		s.program("one", []string{"OPENAI_API_KEY=sk-tester"}, s.args...)
+		s.keep("one key", map[bool]string{false: "? help", true: "default"}[s.lines])
+		s.program("two", []string{"OPENAI_API_KEY=sk-tester", "ANTHROPIC_API_KEY=sk-tester"}, s.args...)
+		s.keep("two keys", "from now on?")
+		s.program("none", nil, s.args...)
+		s.keep("no key", "from now on?")
+	})
+}
+
 // TestQuestionsOnScreen: a first message, a command that fails, a question and its answer.
 func TestQuestionsOnScreen(t *testing.T) {
 	each(t, "questions", func(s *story) {
-		s.keep("first run", "? help")
+		s.keep("first run", map[bool]string{false: "? help", true: "demo"}[s.lines])
 		s.say("run the test")
 		s.keep("a command that fails", "completed in")
 		s.repaired()
 		s.keep("answered", "completed in")
 	})
+}
+
+// presses presses keys one by one, or enters each on a line of its own.
+func (s *story) presses(keys ...string) {
+	s.t.Helper()
+	for _, key := range keys {
+		if s.Press(key); s.lines {
+			s.Press("Enter")
+		}
+	}
+}
+
+// chooses chooses the first line of a list.
+func (s *story) chooses() {
+	s.t.Helper()
+	if s.lines {
+		s.Type("1")
+	}
+	s.Press("Enter")
 }
 
 // repaired has a file changed, with a yes.
@@ -194,19 +285,71 @@ func (s *story) repaired() {
 	s.say("repair it")
 	s.asked()
 	s.keep("a question", "no, and say why")
-	s.Press("y")
+	s.presses("y")
 	s.Until("the answer to the question", func(screen string) bool {
+		if s.lines {
+			return strings.Contains(screen, "; changed")
+		}
 		return strings.Contains(screen, "completed in") && !strings.Contains(screen, "no, and say why") && !strings.Contains(strings.ToLower(screen), "working")
 	})
 }
 
 // TestACommandIsAskedAboutOnScreen: with all that it runs, and where.
 func TestACommandIsAskedAboutOnScreen(t *testing.T) {
-	play(t, "command", "80x24", sizes[1], nil, func(s *story) {
+	play(t, "command", "80x24", sizes[1], false, nil, func(s *story) {
 		s.say("check it")
 		s.asked()
 		s.keep("a question about a command", "no, and say why")
 	})
+}
+
+// TestCommandsOnScreen: what commands show of a session in which a file was changed.
+func TestCommandsOnScreen(t *testing.T) {
+	play(t, "commands", "120x40", sizes[2], false, nil, func(s *story) {
+		s.Run("set-option", "-s", "set-clipboard", "on")
+		s.say("run the test")
+		s.Waits("completed in")
+		s.repaired()
+		s.say("/new")
+		s.Waits("a new conversation")
+		s.say("/resume")
+		s.Waits("1 line")
+		s.Press("Enter")
+		s.Waits("; changed")
+		for _, c := range []struct{ command, shows string }{
+			{"/diff", "@@ line 2 @@"}, {"/actions", "nothing waits"}, {"/queue", "wait"}, {"/grants", "nothing is allowed besides"}, {"/copy", "was copied"}, {"/mode", "type to search"},
+		} {
+			s.Press("C-l")
+			s.Run("clear-history", "-t", "begin")
+			s.say(c.command)
+			s.keep(c.command, c.shows)
+		}
+		if got := s.Run("show-buffer"); got != "The test fails because `Push` has no lock." {
+			t.Errorf("the clipboard has %q", got)
+		}
+		s.Press("Escape")
+		s.Until("no list", func(screen string) bool { return !strings.Contains(screen, "type to search") })
+		s.say("/help")
+		s.keep("/help", "/quit")
+	})
+}
+
+// TestReadsOnScreen: what commands show of a session that are answers of the runtime.
+func TestReadsOnScreen(t *testing.T) {
+	sampled(t, "reads", func(s *story) {
+		s.say("run the test")
+		s.Waits("completed in")
+		for _, c := range []struct {
+			command, shows string
+			lines          int
+		}{
+			{"/context", "7       run the test", 19}, {"/cost", "of work", 7}, {"/tools", "folders above it", 7}, {"/config", "as they are by default", 7},
+			{"/budget", "it has no budget", 11}, {"/out", "\n--- FAIL: TestQueue", 6}, {"/why", "gives the session more to do", 6},
+		} {
+			s.say(c.command)
+			s.keepFigures(c.command, c.shows, c.lines)
+		}
+	}, "PAGER=cat")
 }
 
 // TestTheDocumentShowsTheseScreens: what docs/chat.md shows is on one of them.
@@ -245,15 +388,18 @@ func TestRewindOnScreen(t *testing.T) {
 		s.say("run the test")
 		s.Waits("completed in")
 		s.repaired()
-		s.Press("Escape")
-		s.Press("Escape")
+		if s.lines {
+			s.say("/rewind")
+		} else {
+			s.Press("Escape", "Escape")
+		}
 		s.keep("which message", "go back before")
-		s.Press("Enter")
+		s.chooses()
 		s.keep("what goes back", "conversation only")
-		s.Press("Enter")
+		s.chooses()
 		s.keep("what that means", "yes, take it back")
-		s.Press("Enter")
-		s.keep("taken back", " repair it\ndemo")
+		s.chooses()
+		s.keep("taken back", map[bool]string{false: " repair it\ndemo", true: "it was: repair it"}[s.lines])
 		if text, err := os.ReadFile(filepath.Join(s.dir, "ws", "queue.go")); err != nil || strings.Contains(string(text), "Lock") {
 			s.t.Errorf("the file wasn't taken back (%v):\n%s", err, text)
 		}
@@ -268,43 +414,45 @@ func TestPickerOnScreen(t *testing.T) {
 		s.say("/new")
 		s.Waits("a new conversation")
 		s.say("take your time")
-		s.Waits("Esc")
+		s.works()
 		s.Press("C-d")
 		s.Waits("resume: belay -r")
 		s.Ended()
 		s.start("again", "--resume=")
-		s.keep("sessions to choose from", "2 lines")
-		s.Type("test")
-		s.keep("one has the word", "1 line ")
-		s.Press("Enter")
+		s.keep("sessions to choose from", "run the ")
+		if s.Type("test"); s.lines {
+			s.Press("Enter")
+		}
+		s.Until("one line", func(screen string) bool {
+			return strings.Contains(screen, "1 line ") || strings.Count(screen, "  1  ") == 2
+		})
+		s.keep("one has the word", "run the ")
+		s.chooses()
 		s.keep("resumed", "completed in")
 	})
 }
 
-// TestADumbTerminalIsRefused: nothing can be drawn there, and the message says what can
-// be done.
-func TestADumbTerminalIsRefused(t *testing.T) {
-	s := &story{t: t, server: tmux.New(t), size: sizes[1], name: "dumb", env: []string{"TERM=dumb"}}
-	s.dir = s.server.Dir
-	for _, d := range []string{"home", "ws"} {
-		if err := os.Mkdir(filepath.Join(s.dir, d), 0o700); err != nil {
-			t.Fatal(err)
-		}
-	}
-	s.run("dumb")
-	s.Waits("try: belay")
-	s.Ended()
+// works waits until a turn runs.
+func (s *story) works() {
+	s.t.Helper()
+	s.Until("a turn that works", func(screen string) bool {
+		return strings.Contains(screen, "Esc") || s.lines && strings.Contains(screen[strings.LastIndex(screen, "take your time"):], "working;")
+	})
 }
 
 // TestSteeringOnScreen: while the model works, one message steers and one waits.
 func TestSteeringOnScreen(t *testing.T) {
 	each(t, "steering", func(s *story) {
 		s.say("take your time")
-		s.Waits("Esc")
+		s.works()
 		s.say("look at Push first")
 		s.Waits("steering:")
-		s.Type("also update the changelog")
-		s.Press("Tab")
+		if s.lines {
+			s.say("/queue also update the changelog")
+		} else {
+			s.Type("also update the changelog")
+			s.Press("Tab")
+		}
 		s.keep("one message steers, one waits", "queued:")
 	})
 }
@@ -313,8 +461,8 @@ func TestSteeringOnScreen(t *testing.T) {
 func TestStreamingOnScreen(t *testing.T) {
 	each(t, "streaming", func(s *story) {
 		s.say("show me the queue")
-		s.keep("half an answer", "q.items")
-		s.Press("Escape")
+		s.keep("half an answer", map[bool]string{false: "q.items", true: "fails one time"}[s.lines])
+		s.Press(map[bool]string{false: "Escape", true: "C-c"}[s.lines])
 		s.keep("interrupted", "cancelled in")
 	})
 }

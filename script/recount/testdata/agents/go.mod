@@ -1,0 +1,3 @@
+module recountagents
+
+go 1.24
