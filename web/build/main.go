@@ -52,6 +52,9 @@ func build(web string) error {
 	if len(done.Errors) > 0 {
 		return fmt.Errorf("the bundle has %d errors", len(done.Errors))
 	}
+	if err := alone(filepath.Dir(src), done.Metafile); err != nil {
+		return err
+	}
 	for _, name := range []string{"index.html", "icon.svg"} {
 		b, err := os.ReadFile(filepath.Join(web, "src", name))
 		if err == nil {
@@ -62,6 +65,33 @@ func build(web string) error {
 		}
 	}
 	return licences(filepath.Join(web, "third_party"), filepath.Join(web, "THIRD_PARTY_LICENSES"))
+}
+
+// speaker is the one module that may speak to the server.
+const speaker = "src/api.ts"
+
+var speaks = regexp.MustCompile(`\b(fetch\(|XMLHttpRequest|EventSource|WebSocket|sendBeacon|importScripts|serviceWorker)`)
+
+// alone reports a module in a bundle, by what the bundler says of it, that speaks to a
+// server and may not.
+func alone(web, metafile string) error {
+	var of struct{ Inputs map[string]struct{} }
+	if err := json.Unmarshal([]byte(metafile), &of); err != nil {
+		return err
+	}
+	if _, has := of.Inputs[speaker]; !has {
+		return fmt.Errorf("%s isn't in the bundle", speaker)
+	}
+	for name := range of.Inputs {
+		b, err := os.ReadFile(filepath.Join(web, name))
+		if err != nil {
+			return err
+		}
+		if at := speaks.Find(b); at != nil && name != speaker {
+			return fmt.Errorf("%s has %q: only %s speaks to the server", name, at, speaker)
+		}
+	}
+	return nil
 }
 
 // licences joins the licences of what is bundled.

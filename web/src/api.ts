@@ -1,6 +1,6 @@
 // The one place that speaks to the server: reads, commands and streams of docs/openapi.json.
 import { signal } from "@preact/signals";
-import type { CallerShown, CommandName, ReadPath, TokenCreated } from "./api.gen";
+import type { Action, CallerShown, CommandName, ReadPath, TokenCreated, TokensShown } from "./api.gen";
 
 const kept = "belay.token";
 
@@ -10,11 +10,48 @@ export const token = signal(localStorage.getItem(kept) ?? "");
 /** Who is signed in; null until the server has said so. */
 export const caller = signal<CallerShown | null>(null);
 
+/** The questions that are open. */
+export const open = signal<Action[]>([]);
+
+/** What tokens are called, by their ids: an owner sees all, others their own. */
+export const names = signal(new Map<string, string>());
+
+async function learnNames(): Promise<void> {
+	const is = caller.value!, own = is.tokenId ? [{ tokenId: is.tokenId, name: is.name }] : [];
+	const all = may("admin") ? (await command<TokensShown>("list_tokens", {})).tokens ?? [] : own;
+	names.value = new Map(all.map((t) => [t.tokenId, t.name || "token …" + t.tokenId.slice(-6)]));
+}
+
 /** Why the last token doesn't count any more. */
 export const signedOut = signal("");
 
 /** Since when nothing is heard of the server; 0: it answers. */
 export const staleSince = signal(0);
+
+/** The server is another build than the one that this page is of. */
+export const newer = signal(false);
+let mine = "";
+
+// after the server was away: is the page that it has the one that this is?
+async function compare(): Promise<void> {
+	const tag = (await fetch("/app.js", { method: "HEAD", cache: "no-store" }).catch(() => null))?.headers.get("ETag") ?? "";
+	if (mine && tag && tag !== mine) newer.value = true;
+	mine ||= tag;
+}
+compare();
+
+/** The paths that the server's description has; null until it was read. */
+export const described = signal<Set<string> | null>(null);
+const keptPaths = "belay.described";
+
+// once for a build of the server
+async function describe(): Promise<void> {
+	const [tag, paths] = JSON.parse(sessionStorage.getItem(keptPaths) ?? "[]");
+	if (tag && tag === mine) return void (described.value = new Set(paths));
+	const all = Object.keys((await read<{ paths: object }>("/v1/openapi.json")).paths);
+	sessionStorage.setItem(keptPaths, JSON.stringify([mine, all]));
+	described.value = new Set(all);
+}
 
 export const may = (scope: string) => caller.value?.scopes?.includes(scope) ?? false;
 
@@ -22,7 +59,7 @@ export const may = (scope: string) => caller.value?.scopes?.includes(scope) ?? f
 export function refused(scope: string): string {
 	if (staleSince.value) return "The server doesn't answer.";
 	if (may(scope)) return "";
-	return `A token of role ${caller.value?.role ?? "…"} may not do this.`;
+	return `A token of role ${caller.value?.role ?? "…"} may not do this; one of role ${{ work: "operator or owner", answer: "approver or owner" }[scope] ?? "owner"} may.`;
 }
 
 /** What the server said no to, and what to do about it. */
@@ -47,6 +84,7 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
 		if (!init.signal?.aborted) staleSince.value ||= Date.now();
 		throw e instanceof Error && init.signal?.aborted ? e : new Refusal(0, "unreachable", "The server doesn't answer.", "It is tried again by itself.");
 	}
+	if (staleSince.value) compare();
 	staleSince.value = 0;
 	if (r.ok) return r;
 	const err = await refusal(r);
@@ -68,6 +106,10 @@ export async function read<T>(path: ReadPath, query: Query = {}, signal?: AbortS
 
 export async function download(path: ReadPath, query: Record<string, string>): Promise<Blob> {
 	return (await send(path + "?" + new URLSearchParams(query))).blob();
+}
+
+export async function text(path: ReadPath): Promise<string> {
+	return (await send(path)).text();
 }
 
 /** A new id; crypto.randomUUID is there on secure origins only. */
@@ -158,6 +200,8 @@ export async function signIn(text: string): Promise<void> {
 		caller.value = await read<CallerShown>("/v1/caller");
 		localStorage.setItem(kept, text);
 		signedOut.value = "";
+		describe().catch(() => {}); // all entries stay
+		learnNames().catch(() => {}); // ids are shown
 	} catch (e) {
 		if (token.value === text) token.value = e instanceof Refusal && e.code === "unreachable" ? before : "";
 		throw e;
@@ -169,6 +213,9 @@ export async function trade(code: string): Promise<void> {
 	const r = await send("/v1/login", { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ code }) });
 	await signIn(((await r.json()) as TokenCreated).token!);
 }
+
+// another tab signed out
+addEventListener("storage", (e) => e.key === kept && !e.newValue && token.value && forget("You signed out in another tab."));
 
 function forget(why: string) {
 	token.value = "";

@@ -1,105 +1,83 @@
 // The frame: the rail, the page, and getting in.
 import { render } from "preact";
-import { useEffect, useState } from "preact/hooks";
-import { caller, read, signedOut, signIn, signOut, staleSince, token, trade, Refusal } from "./api";
-import type { ActionsShown } from "./api.gen";
+import { useEffect, useRef, useState } from "preact/hooks";
+import { caller, newer, open, read, signedOut, signIn, signOut, staleSince, token, trade, Refusal } from "./api";
+import type { Action, ActionsShown } from "./api.gen";
+import { Help, Palette, useKeys } from "./keys";
+import { polls } from "./live";
 import { useLive } from "./load";
-import { places } from "./pages";
+import { places, type Place } from "./pages";
+import { prefs } from "./prefs";
 import { at, go, onLink } from "./route";
 import { Button, clock, Dialog, Icon, say, Told } from "./ui";
 
-const themes = ["system", "light", "dark"];
-const setTheme = (name: string) => {
-	document.documentElement.dataset.theme = name;
-	localStorage.setItem("belay.theme", name);
-};
-setTheme(localStorage.getItem("belay.theme") ?? "system");
-
 function Frame() {
 	const path = at.value.path;
-	const place = places.find((p) => path === p.path || p.path !== "/" && path.startsWith(p.path + "/"));
+	const place = places.value.find((p) => path === p.path || p.path !== "/" && path.startsWith(p.path + "/"));
 	const waiting = useLive("waiting", (s) => read<ActionsShown>("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn.")).data?.actions ?? [];
-	const [help, setHelp] = useState(false);
+	useEffect(() => { open.value = waiting; }, [waiting]);
+	const [over, show] = useState<"" | "help" | "palette" | "more">("");
+	const close = () => show("");
 	useEffect(() => {
 		document.title = (waiting.length ? `(${waiting.length}) ` : "") + (place ? place.title + " · " : "") + "Belay";
 	}, [waiting.length, place]);
-	useKeys(() => setHelp(true));
+	useKeys(() => show("help"), () => show("palette"));
 	const Page = place?.page;
+	const entry = (p: Place, title = p.title) => (
+		<a href={p.path} aria-current={p === place ? "page" : undefined} title={`${p.title} (g ${p.key})`} onClick={close}>
+			<Icon name={p.icon} /><span>{title}</span>
+			{p.waits && waiting.length > 0 && <b class="badge" aria-label={waiting.length + " wait"}>{waiting.length}</b>}
+		</a>
+	);
 	return (
 		<div class="frame" onClick={onLink}>
 			<a class="skip" href="#page" onClick={(e) => { e.preventDefault(); document.getElementById("page")!.focus(); }}>To the content</a>
 			<nav class="rail" aria-label="Pages">
-				<a class="mark" href={places[0]!.path} aria-label="Belay"><img src="/icon.svg" alt="" width="24" height="24" /><span>Belay</span></a>
-				{places.map((p) => (
-					<a href={p.path} aria-current={p === place ? "page" : undefined} title={`${p.title} (g ${p.key})`}>
-						<Icon name={p.icon} /><span>{p.title}</span>
-						{p.waits && waiting.length > 0 && <b class="badge" aria-label={waiting.length + " wait"}>{waiting.length}</b>}
-					</a>
-				))}
-				<div class="rest">
-					<button type="button" title="Theme" onClick={() => setTheme(themes[(themes.indexOf(document.documentElement.dataset.theme!) + 1) % 3]!)}><Icon name="sun-moon" /><span>Theme</span></button>
-					<button type="button" title={`Sign out (${caller.value?.name || caller.value?.role})`} onClick={() => signOut()}><Icon name="log-out" /><span>Sign out</span></button>
-				</div>
+				<a class="mark" href={places.value[0]!.path} aria-label="Belay"><img src="/icon.svg" alt="" width="24" height="24" /><span>Belay</span></a>
+				<button type="button" class="jump" title="Pages, sessions, commands (Ctrl K)" onClick={() => show("palette")}><Icon name="search" /><span>Go to…</span><kbd aria-hidden="true">Ctrl K</kbd></button>
+				{[...new Set(places.value.map((p) => p.group))].map((g) => <div class="group" role="group" aria-label={g}><span class="muted" aria-hidden="true">{g}</span>{places.value.filter((p) => p.group === g).map((p) => entry(p))}</div>)}
+				<div class="rest"><button type="button" title={`Sign out (${caller.value?.name || caller.value?.role})`} onClick={() => signOut()}><Icon name="log-out" /><span>Sign out</span></button></div>
+			</nav>
+			<nav class="bottom" aria-label="Pages">
+				{places.value.filter((p) => p.waits).map((p) => entry(p, "Needs you"))}{places.value.filter((p) => p.path === "/sessions").map((p) => entry(p))}
+				<a href="/sessions?new=1"><Icon name="plus" /><span>New</span></a>
+				<button type="button" onClick={() => show("more")}><Icon name="menu" /><span>More</span></button>
 			</nav>
 			<main id="page" tabIndex={-1}>
 				{staleSince.value > 0 && <p class="stale" role="status"><Icon name="unplug" /> Stale since {clock(staleSince.value)}: the server doesn't answer. It is tried again.</p>}
-				{Page ? <Page id={decodeURIComponent(path.slice(place!.path.length + 1))} /> : <div class="empty"><p>There is no such page.</p><a href={places[0]!.path}>{places[0]!.title}</a></div>}
+				{polls.value && <p class="stale" role="status"><Icon name="clock" /> This tab asks every ten seconds: four others have the streams that a browser can hold.</p>}
+				{newer.value && <p class="stale" role="status"><Icon name="refresh-cw" /> The server is another build now. <Button onClick={() => location.reload()}>Load its page</Button></p>}
+				{Page ? <Page id={decodeURIComponent(path.slice(place!.path.length + 1))} /> : <div class="empty"><p>There is no such page.</p><a href={places.value[0]!.path}>{places.value[0]!.title}</a></div>}
 			</main>
 			<Told />
-			<Spoken waiting={waiting.length} />
-			{help && <Help close={() => setHelp(false)} />}
+			<Spoken waiting={waiting} />
+			{over === "help" && <Help close={close} />}
+			{over === "palette" && <Palette close={close} />}
+			{over === "more" && <Dialog title="More" close={close}><nav class="more" aria-label="More pages">{places.value.map((p) => entry(p))}<button type="button" onClick={() => signOut()}><Icon name="log-out" /><span>Sign out</span></button></nav></Dialog>}
 		</div>
 	);
 }
 
-/** What a screen reader is told: a new question, at once. */
-function Spoken({ waiting }: { waiting: number }) {
-	const [said, set] = useState({ n: waiting, text: "" });
+/** What is told of a new question: a screen reader at once, and a person elsewhere if they want it. */
+function Spoken({ waiting }: { waiting: Action[] }) {
+	const known = useRef<Set<string> | null>(null);
+	const [text, set] = useState("");
+	const ids = waiting.map((a) => a.actionId).join();
 	useEffect(() => {
-		if (waiting !== said.n) set({ n: waiting, text: waiting > said.n ? `${waiting} ${waiting === 1 ? "question waits" : "questions wait"} for you.` : "" });
-	}, [waiting]);
-	return <div class="spoken" role="alert">{said.text}</div>;
-}
-
-function Help({ close }: { close: () => void }) {
-	const keys: [string, string][] = [["?", "this list"], ["/", "search"], ["j k", "next, previous"], ["Enter", "open"], ...places.map((p): [string, string] => ["g " + p.key, p.title]),
-		["a s d", "of a question: allow once, allow for the session, deny"], ["e", "change the call"], ["w", "why it is asked"]];
-	return (
-		<Dialog title="Keys" close={close}>
-			<dl class="keys">{keys.map(([k, what]) => <div><dt><kbd>{k}</kbd></dt><dd>{what}</dd></div>)}</dl>
-			<label class="check"><input type="checkbox" checked={lettersOn()} onChange={(e) => localStorage.setItem("belay.keys", e.currentTarget.checked ? "" : "off")} /> Single letters are commands</label>
-		</Dialog>
-	);
-}
-
-const lettersOn = () => localStorage.getItem("belay.keys") !== "off";
-
-function useKeys(help: () => void) {
-	useEffect(() => {
-		let after = "";
-		const on = (e: KeyboardEvent) => {
-			const in_ = e.target as HTMLElement;
-			if (e.ctrlKey || e.metaKey || e.altKey || !lettersOn() || in_.closest("input, textarea, select, dialog[open]")) return;
-			const was = after;
-			after = e.key === "g" ? "g" : "";
-			const to = was === "g" && places.find((p) => p.key === e.key);
-			if (to) go(to.path);
-			else if (e.key === "?") help();
-			else if (e.key === "/") document.getElementById("search")?.focus() ?? go("/sessions");
-			else if (e.key === "j" || e.key === "k") {
-				const rows = [...document.querySelectorAll<HTMLElement>("#page .rows a.main")];
-				const i = rows.indexOf(document.activeElement as HTMLElement);
-				rows[Math.min(rows.length - 1, Math.max(0, i + (e.key === "j" ? 1 : -1)))]?.focus();
-			} else {
-				const button = document.querySelector<HTMLElement>(`#page [aria-keyshortcuts="${CSS.escape(e.key)}"]`);
-				if (!button) return;
-				button.click();
-			}
-			e.preventDefault();
+		const fresh = known.current ? waiting.filter((a) => !known.current!.has(a.actionId)) : [];
+		known.current = new Set(waiting.map((a) => a.actionId));
+		if (!fresh.length) return set("");
+		set(`${waiting.length} ${waiting.length === 1 ? "question waits" : "questions wait"} for you.`);
+		if (!prefs.value.notify || !document.hidden || !("Notification" in window)) return;
+		const first = fresh[0]!;
+		const n = new Notification("Belay: a question waits", { body: first.prompt?.slice(0, 120) ?? first.tool ?? "", tag: first.actionId });
+		n.onclick = () => {
+			focus();
+			go("/approvals/" + first.actionId);
+			n.close();
 		};
-		addEventListener("keydown", on);
-		return () => removeEventListener("keydown", on);
-	}, []);
+	}, [ids]);
+	return <div class="spoken" role="alert">{text}</div>;
 }
 
 function Enter() {
@@ -138,4 +116,6 @@ function App() {
 	return ready || !token.value && !location.hash ? <Enter /> : null;
 }
 
+// an address with a code that is opened in a page that is open
+addEventListener("hashchange", () => location.hash.startsWith("#code=") && location.reload());
 render(<App />, document.body);

@@ -1,26 +1,11 @@
 // Data of a page: loaded, loaded again when something happened, and how old it is.
 import { say } from "./ui";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { follow, staleSince, token, Refusal } from "./api";
+import { staleSince, token, Refusal } from "./api";
+import { listen, store } from "./live";
 
-const hearers = new Set<(type: string) => void>();
-let stop: AbortController | null = null;
-
-/** Hears of facts of the store: all parts of the page share one stream. */
-export function hear(f: (type: string) => void): () => void {
-	hearers.add(f);
-	if (!stop) {
-		const mine = (stop = new AbortController());
-		follow("/v1/stream", { types: "turn.*,session.*,action.*,permission.*,tool.*,queue.*,history.*" }, (e) => hearers.forEach((h) => h(e.type)), mine.signal).catch(say);
-	}
-	return () => {
-		hearers.delete(f);
-		if (hearers.size === 0) {
-			stop?.abort();
-			stop = null;
-		}
-	};
-}
+/** Hears of facts of the store. */
+export const hear = (f: (type: string) => void): (() => void) => listen(store, (e) => (e.type === "failed" ? say(e.data.message) : f(e.type)));
 
 export interface Loaded<T> {
 	data?: T;

@@ -12,12 +12,16 @@ export interface Session {
 	counts: { events: number; turns?: number; steps?: number; calls?: number; files?: number };
 	cost?: { microUsd?: number; priced?: number; unpriced?: number }; tokens?: number; position: number;
 }
-export interface Sessions { position: number; sessions: Session[]; more: boolean }
+export interface Sessions { position: number; sessions: Session[]; more: boolean; total: number; next?: string }
 export interface Found { hits?: { sessionId: string; title?: string; updated: string; eventId?: string; excerpt?: string }[] }
 export interface Item {
 	itemId: string; kind: string; state: string; status?: string; threadId?: string; turnId?: string; stepId?: string; toolCallId?: string;
 	actionId?: string; name?: string; text?: string; args?: string; detail?: string; plan?: { text?: string; step?: string; status: string }[];
-	content?: { digest: string; size?: number };
+	decided?: "rule" | "person"; content?: { digest: string; size?: number }; edit?: { by: string; args?: string }; position?: number;
 	startedAt?: string; completedAt?: string; firstEventId: string; lastEventId: string; begunBefore?: boolean;
+}
+export interface Fact {
+	type: string; eventId: string; timestamp: string; sequence: number; stream: string; payload: any;
+	turnId?: string; stepId?: string; toolCallId?: string; actionId?: string; threadId?: string;
 }
 export interface Page { items?: Item[]; events?: any[]; older: string; newer: string; moreOlder: boolean; moreNewer: boolean; sessionId: string }

@@ -3,8 +3,11 @@ import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
 import { createElement } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { Refusal, refused } from "./api";
+import { names, Refusal, refused } from "./api";
 import { icons } from "./icons.gen";
+import { moment } from "./prefs";
+
+export { clock } from "./prefs";
 
 export type IconName = keyof typeof icons;
 
@@ -22,6 +25,19 @@ const unseen = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u180e\u200b
 /** A text of a model, a tool or a person: what can't be seen in it is written out. */
 export function visible(text: string): string {
 	return text.replace(unseen, (c) => (c === "\r" ? "" : `⟨U+${c.codePointAt(0)!.toString(16).toUpperCase().padStart(4, "0")}⟩`));
+}
+
+/** A text that says who did something: tokens by their names. */
+export function person(text: string): string {
+	return visible(text.replace(/token:(tok_[0-9a-f-]+)/g, (_, id) => names.value.get(id) ?? "token …" + id.slice(-6)));
+}
+
+/** A call in a few words, by its arguments. */
+export function words(args: unknown): string {
+	if (!args || typeof args !== "object") return "";
+	const a = args as Record<string, unknown>, one = a.command ?? a.path ?? a.query ?? a.url ?? a.question ?? a.summary;
+	if (typeof one === "string") return one;
+	return Object.entries(a).map(([k, v]) => `${k}: ${typeof v === "string" ? v : JSON.stringify(v)}`).join(", ");
 }
 
 export type Tone = "running" | "waiting" | "ok" | "failed" | "lost" | "muted";
@@ -52,14 +68,10 @@ export function length(ms: number): string {
 export function Ago({ time }: { time?: string }) {
 	if (!time) return null;
 	return (
-		<time dateTime={time} title={new Date(time).toLocaleString()}>
+		<time dateTime={time} title={moment(time)}>
 			{length(now.value - Date.parse(time))}
 		</time>
 	);
-}
-
-export function clock(time: string | number): string {
-	return new Date(time).toLocaleTimeString([], { hour12: false });
 }
 
 export function money(cost?: { microUsd?: number; priced?: number; unpriced?: number }): string {
@@ -76,14 +88,14 @@ export function count(n?: number): string {
 }
 
 /** A button. One that can't be used says why. */
-export function Button(p: { children: ComponentChildren; onClick: () => unknown; kind?: "primary" | "danger" | "plain"; scope?: string; disabled?: string; label?: string; keys?: string }) {
+export function Button(p: { children: ComponentChildren; onClick: () => unknown; kind?: "primary" | "danger" | "plain"; scope?: string; disabled?: string; label?: string; title?: string; keys?: string }) {
 	const [busy, set] = useState(false);
-	const why = p.disabled || (p.scope ? refused(p.scope) : "");
+	const why = p.scope && refused(p.scope) || p.disabled || "";
 	const alive = useRef(true);
 	useEffect(() => () => void (alive.current = false), []);
 	return (
 		<button
-			type="button" class={"button " + (p.kind ?? "")} aria-disabled={!!why || busy} aria-label={p.label} title={why || p.label} aria-keyshortcuts={p.keys}
+			type="button" class={"button " + (p.kind ?? "")} aria-disabled={!!why || busy} aria-label={p.label} title={why || (busy ? "It is under way." : p.title || p.label)} aria-keyshortcuts={p.keys}
 			onClick={async () => {
 				if (why || busy) return;
 				set(true);
@@ -131,12 +143,56 @@ export function Told() {
 	);
 }
 
-export function Copy({ text, what }: { text: string; what: string }) {
+/** Copies a text. On plain HTTP in a network browsers have no clipboard for pages, but still the old command. */
+export async function copy(text: string, what: string): Promise<void> {
+	const clipboard = navigator.clipboard as Clipboard | undefined;
+	if (clipboard) await clipboard.writeText(text);
+	else {
+		const box = Object.assign(document.createElement("textarea"), { value: text, className: "spoken" }), had = document.activeElement as HTMLElement;
+		(had.closest("dialog") ?? document.body).append(box);
+		box.select();
+		document.execCommand("copy");
+		box.remove();
+		had.focus();
+	}
+	say("Copied " + what + ".");
+}
+
+export function Copy({ text, what, children }: { text: string; what: string; children?: ComponentChildren }) {
 	return (
-		<Button kind="plain" label={"Copy " + what} onClick={() => navigator.clipboard.writeText(text).then(() => say("Copied " + what + "."))}>
-			<Icon name="copy" />
+		<Button kind="plain" {...(children ? { title: "Copy " + what } : { label: "Copy " + what })} onClick={() => copy(text, what)}>
+			<Icon name="copy" />{children}
 		</Button>
 	);
+}
+
+export const bytes = (n?: number) => (!n ? "–" : n < 1024 ? n + " B" : n < 1048576 ? (n / 1024).toFixed(0) + " KB" : n < 1073741824 ? (n / 1048576).toFixed(1) + " MB" : (n / 1073741824).toFixed(1) + " GB");
+
+/** Figures as a line; a table of them is beside it. */
+export function Spark({ of, label }: { of: number[]; label: string }) {
+	const most = Math.max(...of, 1e-9), step = 120 / Math.max(1, of.length - 1);
+	return <svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" role="img" aria-label={label}><polyline points={of.map((n, i) => `${(i * step).toFixed(1)},${(23 - (n / most) * 22).toFixed(1)}`).join(" ")} /></svg>;
+}
+
+/** A field that is read when a person is done with it. What they write isn't taken by what comes meanwhile. */
+export function Written({ value, change, ...rest }: { value: string; change: (v: string) => void; id?: string; class?: string; type?: "search"; placeholder?: string; title?: string; label: string; disabled?: boolean }) {
+	const ref = useRef<HTMLInputElement>(null), { label, ...others } = rest;
+	useEffect(() => {
+		if (document.activeElement !== ref.current) ref.current!.value = value;
+	}, [value]);
+	return <input {...(others as object)} ref={ref} aria-label={label} defaultValue={value} onChange={(e) => change(e.currentTarget.value.trim())} />;
+}
+
+/** Chips of which one is chosen. */
+export function Chips({ of, chosen, choose, label }: { of: [string, string][]; chosen: string; choose: (v: string) => void; label: string }) {
+	return <div class="chips" role="group" aria-label={label}>{of.map(([v, text]) => <button type="button" class="chip" aria-pressed={chosen === v} onClick={() => choose(v)}>{text}</button>)}</div>;
+}
+
+/** Keeps a text as a file. */
+export function save(name: string, parts: BlobPart[], type = "text/plain"): void {
+	const a = Object.assign(document.createElement("a"), { href: URL.createObjectURL(new Blob(parts, { type })), download: name });
+	a.click();
+	URL.revokeObjectURL(a.href);
 }
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
@@ -160,7 +216,7 @@ export function Failed({ error, again }: { error: Refusal; again: () => void }) 
 
 export function Skeleton({ rows = 6 }: { rows?: number }) {
 	return (
-		<div class="skeleton" aria-busy="true" aria-label="Loading">
+		<div class="skeleton" role="status" aria-busy="true" aria-label="Loading">
 			{Array.from({ length: rows }, () => <div />)}
 		</div>
 	);
@@ -168,12 +224,18 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
 
 /** A dialog. The Escape key closes it, and what had the focus has it again. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
-	const ref = useRef<HTMLDialogElement>(null);
+	const ref = useRef<HTMLDialogElement>(null), gone = useRef(false), had = useState(() => document.activeElement as HTMLElement)[0];
 	useEffect(() => {
-		ref.current!.showModal();
+		const d = ref.current!;
+		d.showModal();
+		d.querySelector<HTMLElement>("textarea, input:not([type=checkbox]), select")?.focus();
+		return () => {
+			gone.current = true;
+			setTimeout(() => had.isConnected && document.activeElement === document.body && had.focus()); // when the dialog has left the page
+		};
 	}, []);
 	return (
-		<dialog ref={ref} aria-label={title} onClose={close} onClick={(e) => e.target === ref.current && ref.current!.close()}>
+		<dialog ref={ref} aria-label={title} onClose={() => gone.current || close()} onClick={(e) => e.target === ref.current && ref.current!.close()}>
 			<header>
 				<h2>{title}</h2>
 				<Button kind="plain" label="Close" onClick={() => ref.current!.close()}>

@@ -1,12 +1,13 @@
 // The part of a session's story that is on screen, kept up by its stream. There is no DOM here.
-import { follow, read, Refusal } from "./api";
+import { read, Refusal } from "./api";
+import { listen } from "./live";
 import type { Item, Page } from "./types";
 
 /** How many items are kept. */
 export const most = 400;
 const page = 200;
 
-const keyOf = (i: Item) => i.kind + "/" + (i.threadId ?? "") + "/" + i.itemId;
+export const keyOf = (i: Item) => i.kind + "/" + (i.threadId ?? "") + "/" + i.itemId;
 
 /** Puts items of a window behind those there are; what began before is completed where it stands. */
 export function merge(items: Item[], more: Item[]): Item[] {
@@ -18,7 +19,7 @@ export function merge(items: Item[], more: Item[]): Item[] {
 			continue;
 		}
 		const old = out[n]!;
-		out[n] = { ...old, ...i, startedAt: old.startedAt ?? i.startedAt, firstEventId: old.firstEventId, begunBefore: old.begunBefore };
+		out[n] = { ...old, ...i, startedAt: old.startedAt ?? i.startedAt, firstEventId: old.firstEventId, position: old.position, begunBefore: old.begunBefore };
 	}
 	return out;
 }
@@ -27,6 +28,7 @@ export interface Flow {
 	text: string;
 	reasoning: string;
 	step: string;
+	bytes: { [kind: string]: number }; // that it has of each
 }
 
 export class Story {
@@ -39,49 +41,67 @@ export class Story {
 	loaded = false;
 	gone = false;
 	error: Refusal | null = null;
-	private marks: { at: string; older: string }[] = []; // where windows begin, and the cursor of what is before
-	private older = "";
 	private newer = "";
 	private wanted = false;
 	private busy = false;
 	private timer = 0;
 	private stop = new AbortController();
+	private deaf = () => {};
 
 	constructor(readonly session: string, private changed: () => void) {}
 
-	async start(): Promise<void> {
+	/** Begins with the newest window, or with the one that begins at a position. */
+	async start(at = 0): Promise<void> {
 		try {
-			await this.latest();
+			await (at ? this.around(at) : this.latest());
 		} catch (e) {
 			if (e instanceof Refusal) this.error = e;
 			this.changed();
 			return;
 		}
-		follow(`/v1/sessions/${this.session}/stream`, { since: this.newer }, (e) => this.take(e.type, e.data), this.stop.signal).catch((e) => {
-			if (e instanceof Refusal) this.error = e;
-			this.changed();
-		});
+		this.deaf();
+		this.deaf = listen(`/v1/sessions/${this.session}/stream`, (e) => this.take(e.type, e.data));
 	}
 
 	end(): void {
 		this.stop.abort();
+		this.deaf();
 		clearTimeout(this.timer);
 	}
 
 	/** Shows the newest window. */
 	async latest(): Promise<void> {
 		const p = await this.get({ last: page });
-		Object.assign(this, { items: p.items ?? [], older: p.older, newer: p.newer, moreOlder: p.moreOlder, marks: [], detached: false, unseen: 0, loaded: true, error: null });
+		Object.assign(this, { items: p.items ?? [], newer: p.newer, moreOlder: p.moreOlder, detached: false, unseen: 0, loaded: true, error: null });
 		this.changed();
+	}
+
+	/** Shows what is at a position and behind it. */
+	async around(at: number): Promise<void> {
+		const p = await this.get({ behind: String(at - 1), limit: page });
+		Object.assign(this, { items: p.items ?? [], newer: p.newer, moreOlder: true, detached: p.moreNewer, unseen: 0, loaded: true, error: null });
+		await this.earlier();
 	}
 
 	/** Adds the window before. What doesn't fit falls off at the other end. */
 	async earlier(): Promise<void> {
-		if (!this.moreOlder) return;
-		const p = await this.get({ before: this.older, limit: page });
+		const first = this.items.find((i) => i.position)?.position;
+		if (!this.moreOlder || !first) return;
+		const p = await this.get({ before: String(first), limit: page });
 		const all = merge(p.items ?? [], this.items);
 		this.detached ||= all.length > most;
-		Object.assign(this, { items: all.slice(0, most), older: p.older, moreOlder: p.moreOlder });
+		Object.assign(this, { items: all.slice(0, most), moreOlder: p.moreOlder });
+		this.changed();
+	}
+
+	/** Adds the window behind. What doesn't fit falls off at the beginning. */
+	async later(): Promise<void> {
+		const last = this.items.findLast((i) => i.position)?.position;
+		if (!this.detached || !last) return;
+		const p = await this.get({ behind: String(last), limit: page });
+		this.items = merge(this.items, p.items ?? []);
+		this.trim();
+		if (!p.moreNewer) Object.assign(this, { detached: false, unseen: 0, newer: p.newer });
 		this.changed();
 	}
 
@@ -93,6 +113,7 @@ export class Story {
 		if (type === "text") this.flow(data);
 		else if (type === "output") this.outputs.set(data.toolCallId, ((this.outputs.get(data.toolCallId) ?? "") + data.text).slice(-4000));
 		else if (type === "deleted") this.gone = true;
+		else if (type === "failed") this.error = new Refusal(data.status, data.code, data.message);
 		else if (type === "resync") {
 			this.latest().catch(() => {});
 			return;
@@ -106,21 +127,22 @@ export class Story {
 	private flow(d: { threadId: string; stepId: string; attempt: number; kind: string; offset: number; text: string }): void {
 		const step = d.stepId + "/" + d.attempt;
 		let f = this.flows.get(d.threadId);
-		if (f?.step !== step) this.flows.set(d.threadId, (f = { step, text: "", reasoning: "" }));
-		if (d.kind === "reasoning") f.reasoning += d.text;
-		else f.text += d.text;
+		if (f?.step !== step) this.flows.set(d.threadId, (f = { step, text: "", reasoning: "", bytes: {} }));
+		const raw = new TextEncoder().encode(d.text), have = f.bytes[d.kind] ?? 0;
+		if (d.offset + raw.length <= have) return; // a stream that is opened again begins with what was said
+		const fresh = d.offset >= have ? d.text : new TextDecoder().decode(raw.subarray(have - d.offset));
+		f.bytes[d.kind] = d.offset + raw.length;
+		if (d.kind === "reasoning") f.reasoning += fresh;
+		else f.text += fresh;
 	}
 
-	/** Drops what is far back, up to where a window began: from there its cursor leads back. */
+	/** Drops what is far back. */
 	private trim(): void {
 		if (this.items.length <= most) return;
-		const at = new Map(this.items.map((i, n) => [keyOf(i), n]));
-		const mark = this.marks.find((m) => at.get(m.at)! >= this.items.length - most);
-		if (!mark) return;
-		this.items = this.items.slice(at.get(mark.at));
-		this.older = mark.older;
+		const from = this.items.findIndex((i, n) => n >= this.items.length - most && i.position);
+		if (from <= 0) return;
+		this.items = this.items.slice(from);
 		this.moreOlder = true;
-		this.marks = this.marks.slice(this.marks.indexOf(mark) + 1);
 	}
 
 	// at most ten paints a second
@@ -137,13 +159,13 @@ export class Story {
 			if (this.detached) {
 				this.unseen++;
 				this.paint();
+				await new Promise((done) => setTimeout(done, 100));
 				continue;
 			}
 			try {
 				const p = await this.get({ behind: this.newer, limit: 1000 });
 				this.newer = p.newer;
 				const all = merge(this.items, p.items ?? []);
-				if (all.length > this.items.length) this.marks.push({ at: keyOf(all[this.items.length]!), older: p.older });
 				// a step that has ended has its text as an item
 				for (const [thread, f] of this.flows) if (all.some((i) => i.stepId === f.step.split("/")[0] && i.kind === "agent_message" && i.state === "completed")) this.flows.delete(thread);
 				for (const call of this.outputs.keys()) if (all.some((i) => i.toolCallId === call && i.kind === "tool_call" && i.state === "completed")) this.outputs.delete(call);

@@ -48,6 +48,7 @@ func TestAPersonGetsInAndAnswers(t *testing.T) {
 	session := s.submit(`{"text":"The test TestQueue fails one time in twenty."}`)
 	p.shows("Review")
 	p.expect("document.title.startsWith('(1)')")
+	p.shows("edit: queue.go") // in words, not as the model wrote it
 	p.shoot("overview")
 	p.press("Sessions")
 	p.shows("The test TestQueue fails")
@@ -74,6 +75,8 @@ func TestAPersonGetsInAndAnswers(t *testing.T) {
 	}
 	p.press("staging")
 	p.shows("Nothing waits for you.")
+	p.shows("by console on ") // whoever decided has a name
+	p.expect("!document.body.innerText.includes('token:tok_') && !document.body.innerText.includes('{\"')")
 	if n := s.open(); n != 0 {
 		t.Errorf("%d questions are open", n)
 	}
@@ -87,7 +90,7 @@ func TestAPersonGetsInAndAnswers(t *testing.T) {
 	s.start(strings.TrimPrefix(s.url, "http://"))
 	p.expect("!document.body.innerText.includes('Stale since')")
 	p.press("Sessions")
-	p.shows("completed")
+	p.expect("document.querySelector('.row .status.ok')")
 	p.press("Sign out")
 	p.shows("belay console")
 	p.clean(s)
@@ -122,6 +125,7 @@ steps:
 // wait, and stops it.
 // Guarantee: V46, V47.
 func TestASessionIsAConversation(t *testing.T) {
+	t.Parallel()
 	p := browse(t)
 	s := serve(t, talking)
 	p.open(s.run("console", "--role", "owner"))
@@ -165,14 +169,21 @@ func TestASessionIsAConversation(t *testing.T) {
 // what an owner may not do without a right isn't done.
 // Guarantee: V46.
 func TestRulesAreRehearsed(t *testing.T) {
+	t.Parallel()
 	p := browse(t)
 	s := serve(t, asking)
 	p.open(s.run("console"))
 	s.submit(`{"text":"Go.","settings":{"allow":["edit"]}}`)
 	p.shows("Review")
 	p.press("Rules")
-	p.press("Judge")
+	p.shows("1 hit")
+	p.shoot("rules-list")
+	p.press("Judge a call")
+	p.js("[...document.querySelectorAll('button')].find(b => b.innerText === 'Judge').click()")
 	p.shows("builtin/ask-network")
+	p.press("Decisions")
+	p.shows("the command can reach the network")
+	p.press("Rehearse and save")
 	rules := filepath.Join(s.dir, "next.yaml")
 	text := "version: 1\nrules:\n  - id: no-push\n    verdict: deny\n    reason: not here\n    when: {tool: exec, command: {program: git, prefix: push}}\n    examples: [git push]\n"
 	if err := os.WriteFile(rules, []byte(text), 0o644); err != nil {
@@ -182,9 +193,10 @@ func TestRulesAreRehearsed(t *testing.T) {
 	if err := json.Unmarshal([]byte(s.run("policy", "replay", "--json", "--counts", "--rules", rules)), &replayed); err != nil || replayed.Changed == 0 {
 		t.Fatalf("%+v %v", replayed, err)
 	}
+	p.expect("document.querySelector('textarea')")
 	p.js("document.querySelector('textarea').select()")
 	p.js(fmt.Sprintf("document.execCommand('insertText', false, %q)", text))
-	p.press("Rehearse")
+	p.js("[...document.querySelectorAll('button')].find(b => b.innerText === 'Rehearse').click()")
 	p.shows(fmt.Sprintf("%d of %d recorded calls would be decided otherwise", replayed.Changed, replayed.Decisions))
 	p.shoot("rules")
 	p.press("Access")
@@ -193,11 +205,16 @@ func TestRulesAreRehearsed(t *testing.T) {
 	p.open(s.run("console", "--role", "owner"))
 	p.press("Access")
 	p.press("New token")
+	p.accessible("a new token")
 	p.press("Make it")
 	p.shows("It is shown this once")
 	p.expect("/^belay_/.test(document.querySelector('dialog pre').innerText)")
 	p.press("Close")
 	p.shows("operator")
+	p.shows("create_token")
+	p.expect("(x => x && (x.click(), true))([...document.querySelectorAll('.row')].find(r => r.innerText.includes('this page'))?.querySelector('a'))")
+	p.shows("by console on ")
+	p.expect("document.querySelectorAll('[aria-label=\"What callers asked for\"] .row').length === 2") // it logged in, and made a token
 	p.shoot("access")
 	p.clean(s)
 }
@@ -206,6 +223,7 @@ func TestRulesAreRehearsed(t *testing.T) {
 // viewer sees everything and changes nothing.
 // Guarantee: V46.
 func TestQuestionsAreAnsweredByKeys(t *testing.T) {
+	t.Parallel()
 	p := browse(t)
 	s := serve(t, asking)
 	session := s.submit(`{"text":"Go."}`)
@@ -251,7 +269,7 @@ func TestQuestionsAreAnsweredByKeys(t *testing.T) {
 	s.run("answer", all.Actions[0].ActionID, "none")
 	p.shows("Nothing waits for you.")
 	p.keys("gs")
-	p.shows("completed")
+	p.expect("document.querySelector('.row .status.ok')")
 	p.expect("document.title === 'Sessions · Belay'")
 	p.keys("j")
 	p.keys(kb.Enter)

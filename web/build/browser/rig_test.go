@@ -5,10 +5,13 @@ package browser
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"net/http"
 	"net/url"
 	"os"
@@ -16,6 +19,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -33,23 +37,28 @@ import (
 
 const (
 	repository = "../../.."
-	patience   = 20 * time.Second
+	patience   = 40 * time.Second
 )
 
 var (
 	belay string // the program
+	makes string // the program that makes long sessions, and many
 	axe   string // what looks for what not everybody can use
 )
 
 func TestMain(m *testing.M) {
+	if len(os.Args) == 2 && os.Args[1] == asServer {
+		serveForms()
+		return
+	}
 	os.Exit(func() int {
 		dir, err := os.MkdirTemp("", "belay-browser-")
 		if err != nil {
 			panic(err)
 		}
 		defer os.RemoveAll(dir) //nolint:errcheck // it is temporary
-		belay = filepath.Join(dir, "belay")
-		build := exec.Command("go", "build", "-o", belay, "./cmd/belay")
+		belay, makes = filepath.Join(dir, "belay"), filepath.Join(dir, "many")
+		build := exec.Command("go", "build", "-o", dir+"/", "./cmd/belay", "./internal/testkit/many")
 		build.Dir = repository
 		if out, err := build.CombinedOutput(); err != nil {
 			fmt.Fprintf(os.Stderr, "%s%v\n", out, err)
@@ -63,6 +72,8 @@ func TestMain(m *testing.M) {
 type server struct {
 	t               *testing.T
 	dir, url, token string
+	flags           []string // of serve, besides
+	program         string   // another one than belay
 	cmd             *exec.Cmd
 	errs            bytes.Buffer
 }
@@ -89,7 +100,7 @@ func serve(t *testing.T, script string) *server {
 }
 
 func (s *server) command(args ...string) *exec.Cmd {
-	cmd := exec.Command(belay, args...)
+	cmd := exec.Command(cmp.Or(s.program, belay), args...)
 	cmd.Dir = filepath.Join(s.dir, "ws")
 	cmd.Env = append(os.Environ(), "HOME="+s.dir, "BELAY_SCRIPT="+filepath.Join(s.dir, "script.yaml"), "BELAY_STORE=", "XDG_STATE_HOME=", "XDG_CONFIG_HOME=")
 	return cmd
@@ -97,7 +108,7 @@ func (s *server) command(args ...string) *exec.Cmd {
 
 func (s *server) start(listen string) {
 	s.t.Helper()
-	s.cmd = s.command("serve", "--json", "--listen", listen, "--rate", "10000")
+	s.cmd = s.command(append([]string{"serve", "--json", "--listen", listen, "--rate", "10000"}, s.flags...)...)
 	s.cmd.Stderr = &s.errs
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
@@ -119,6 +130,9 @@ func (s *server) start(listen string) {
 
 // kill ends the server at once.
 func (s *server) kill() {
+	if s.cmd.Process == nil {
+		return // it never began
+	}
 	s.cmd.Process.Signal(syscall.SIGKILL) //nolint:errcheck // it may have ended
 	s.cmd.Wait()                          //nolint:errcheck // it was killed
 }
@@ -134,6 +148,31 @@ func (s *server) run(args ...string) string {
 		s.t.Fatalf("belay %v: %v\n%s%s", args, err, out, errs.String())
 	}
 	return strings.TrimSpace(string(out))
+}
+
+// fails runs belay, which must exit with a code.
+func (s *server) fails(code int, args ...string) {
+	s.t.Helper()
+	out, err := s.command(args...).CombinedOutput()
+	if have, is := errors.AsType[*exec.ExitError](err); !is || have.ExitCode() != code {
+		s.t.Fatalf("belay %v: %v, not %d\n%s", args, err, code, out)
+	}
+}
+
+// many makes facts, or sessions, of one that has ended, while no server drives it.
+func (s *server) many(session string, what ...string) int {
+	s.t.Helper()
+	cmd := exec.Command(makes, append([]string{s.dir + "/.local/state/belay", session}, what...)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.Output()
+	if err != nil {
+		s.t.Fatalf("many %v: %v", what, err)
+	}
+	n, err := strconv.Atoi(strings.TrimSpace(string(out)))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return n
 }
 
 // do sends a request with the owner's token, or with none; body "" is GET.
@@ -193,9 +232,11 @@ type page struct {
 	mu       sync.Mutex
 	bad      []string // what the console or the policy complained about
 	requests []string // a method and an address each
+
+	seed, shots int
 }
 
-func browse(t *testing.T) *page {
+func browse(t *testing.T, more ...chromedp.ExecAllocatorOption) *page {
 	t.Helper()
 	needs.Program(t, "chromium")
 	path, err := exec.LookPath("chromium")
@@ -205,24 +246,41 @@ func browse(t *testing.T) *page {
 	options := slices.Concat(chromedp.DefaultExecAllocatorOptions[:], []chromedp.ExecAllocatorOption{
 		chromedp.ExecPath(path), chromedp.NoSandbox, chromedp.Flag("disable-gpu", true), chromedp.Flag("disable-quic", true),
 		chromedp.Flag("disable-component-update", true), chromedp.Flag("no-proxy-server", true), chromedp.UserDataDir(t.TempDir()),
-	})
+	}, more)
 	ctx, cancel := chromedp.NewExecAllocator(t.Context(), options...)
 	t.Cleanup(cancel)
 	ctx, cancel = chromedp.NewContext(ctx)
 	t.Cleanup(cancel)
-	p := &page{t: t, ctx: ctx}
-	err = chromedp.Listen(ctx, func(e any) {
+	p := &page{t: t, ctx: ctx, seed: rand.IntN(6)}
+	t.Logf("seed %d", p.seed)
+	p.hears(ctx)
+	err = chromedp.Do(ctx, chromedp.EmulateViewport(1600, 900))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p
+}
+
+// hears takes what the browser says of a tab.
+func (p *page) hears(ctx context.Context) {
+	p.t.Helper()
+	err := chromedp.Listen(ctx, func(e any) {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		switch e := e.(type) {
 		case *network.EventRequestWillBeSent:
 			p.requests = append(p.requests, e.Request.Method+" "+e.Request.URL)
+		case *network.EventResponseReceived:
+			if e.Response.Status == http.StatusForbidden { // what a role may not do can't be pressed
+				p.bad = append(p.bad, "refused: "+e.Response.URL)
+			}
 		case *log.EventEntryAdded:
 			if e.Entry.Source != "network" { // a server that ends is the tests' doing
 				p.bad = append(p.bad, e.Entry.Text)
 			}
 		case *runtime.EventExceptionThrown:
-			p.bad = append(p.bad, e.ExceptionDetails.Text)
+			b, _ := json.Marshal(e.ExceptionDetails)
+			p.bad = append(p.bad, string(b))
 		case *runtime.EventConsoleAPICalled:
 			if e.Type == "error" || e.Type == "warning" {
 				p.bad = append(p.bad, string(e.Type)+" on the console")
@@ -234,13 +292,20 @@ func browse(t *testing.T) *page {
 			return cdp.Call(ctx, t, network.Enable, network.EnableParams{})
 		})
 	}
-	if err == nil {
-		err = chromedp.Do(ctx, chromedp.EmulateViewport(1600, 900))
-	}
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatal(err)
 	}
-	return p
+}
+
+// beside opens an address in another tab, whose requests and complaints are the page's.
+func (p *page) beside(address string) *page {
+	p.t.Helper()
+	ctx, cancel := chromedp.NewContext(p.ctx)
+	p.t.Cleanup(cancel)
+	p.hears(ctx)
+	tab := &page{t: p.t, ctx: ctx}
+	tab.open(address)
+	return tab
 }
 
 // clean fails the test if the page complained, or asked for what isn't described.
@@ -257,6 +322,11 @@ func (p *page) clean(s *server) {
 	for _, r := range slices.Compact(slices.Sorted(slices.Values(p.requests))) {
 		method, address, _ := strings.Cut(r, " ")
 		path, own := strings.CutPrefix(address, s.url)
+		for _, f := range s.flags { // the same server by another name
+			if rest, is := strings.CutPrefix(address, f); is {
+				path, own = rest, true
+			}
+		}
 		switch {
 		case strings.HasPrefix(address, "data:") || strings.HasPrefix(address, "blob:"):
 		case !own:
@@ -276,22 +346,40 @@ func (p *page) at(width, height int64, theme string) {
 	p.js(fmt.Sprintf("document.documentElement.dataset.theme = %q", theme))
 }
 
+// whole reports whether every page is looked at in both themes and in all widths; else
+// each is in one of the six, by a seed.
+func whole() bool { return os.Getenv("BELAY_CONSOLE") == "full" || os.Getenv("BELAY_SHOTS") != "" }
+
+// pictures are those of the documents, which BELAY_SHOTS=docs makes.
+var pictures = map[string]string{
+	"overview-1600-light": "overview", "session-1600-dark": "session-dark", "inspector-1600-light": "inspector", "rules-1600-light": "rules",
+	"approval-session-390-dark": "approval-phone", "overview-390-light": "overview-phone", "timeline-1600-dark": "timeline-dark",
+}
+
 // shoot keeps pictures of the page in the folder that BELAY_SHOTS names, in both
 // themes, wide and narrow; nothing of it may be wider than the screen.
 func (p *page) shoot(name string) {
 	p.t.Helper()
-	for _, width := range []int64{1600, 1024, 390} {
-		for _, theme := range []string{"light", "dark"} {
+	p.shots++
+	for i, width := range []int64{1600, 1024, 390} {
+		for j, theme := range []string{"light", "dark"} {
+			if !whole() && (p.seed+5*p.shots)%6 != 2*i+j {
+				continue
+			}
 			p.at(width, map[bool]int64{true: 844, false: 900}[width == 390], theme)
 			p.expect("document.documentElement.scrollWidth <= innerWidth")
 			p.accessible(fmt.Sprintf("%s, %d wide, %s", name, width, theme))
+			shot := fmt.Sprintf("%s-%d-%s", name, width, theme)
 			dir := os.Getenv("BELAY_SHOTS")
-			if dir == "" {
+			if dir == "docs" {
+				dir, shot = filepath.Join(repository, "docs", "console"), pictures[shot]
+			}
+			if dir == "" || shot == "" {
 				continue
 			}
 			b, err := chromedp.Run(p.ctx, chromedp.CaptureScreenshot())
 			if err == nil {
-				err = os.WriteFile(filepath.Join(dir, fmt.Sprintf("%s-%d-%s.png", name, width, theme)), b, 0o644)
+				err = os.WriteFile(filepath.Join(dir, shot+".png"), b, 0o644)
 			}
 			if err != nil {
 				p.t.Fatal(err)
@@ -333,9 +421,22 @@ func (p *page) open(address string) {
 // expect waits until a JavaScript expression holds.
 func (p *page) expect(what string) {
 	p.t.Helper()
+	p.when(what, "true")
+}
+
+// when waits until a JavaScript expression holds, and returns what another one is then.
+func (p *page) when(what, then string) any {
+	p.t.Helper()
 	ctx, cancel := context.WithTimeout(p.ctx, patience)
 	defer cancel()
-	if _, err := chromedp.Run(ctx, chromedp.Poll[bool]("!!("+what+")", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience))); err != nil {
+	for {
+		v, err := chromedp.Run(ctx, chromedp.Poll[[]any]("("+what+") ? ["+then+"] : false", chromedp.WithPollingInterval(50*time.Millisecond), chromedp.WithPollingTimeout(patience)))
+		if err == nil {
+			return v[0]
+		}
+		if ctx.Err() == nil && (strings.Contains(err.Error(), "Cannot find context") || strings.Contains(err.Error(), "navigated or closed")) { // a page went as it was asked
+			continue
+		}
 		text, _ := chromedp.Run(p.ctx, chromedp.Evaluate[string]("document.body.innerText"))
 		p.t.Fatalf("%s: %v; the page shows\n%s", what, err, text)
 	}
@@ -362,12 +463,21 @@ func (p *page) keys(text string) {
 	}
 }
 
-// js runs a script.
-func (p *page) js(script string) {
+// letters types where no text field has the focus.
+func (p *page) letters(text string) {
 	p.t.Helper()
-	if _, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](script)); err != nil {
+	p.js("document.activeElement.blur()")
+	p.keys(text)
+}
+
+// js runs a script, and returns what its last expression is.
+func (p *page) js(script string) any {
+	p.t.Helper()
+	v, err := chromedp.Run(p.ctx, chromedp.Evaluate[any](script))
+	if err != nil {
 		p.t.Fatalf("%s: %v", script, err)
 	}
+	return v
 }
 
 var addresses = regexp.MustCompile(`\{[^}]*\}`)

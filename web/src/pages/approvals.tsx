@@ -1,10 +1,14 @@
 // Approvals: what waits for an answer, over all sessions, with all that an answer would do.
 import { useEffect, useRef, useState } from "preact/hooks";
-import { command, may, newID, read, Refusal } from "../api";
-import type { Action, ActionsShown, BlockFile, PreviewShown, RespondAction, Told as Result } from "../api.gen";
+import { command, newID, read, Refusal, refused } from "../api";
+import type { Action, ActionsShown, BlockFile, GrantRehearsed, PreviewShown, RespondAction, Told as Result } from "../api.gen";
 import { useLive } from "../load";
-import { at, go } from "../route";
-import { Ago, Button, Copy, Empty, Failed, Icon, length, now, say, Skeleton, visible } from "../ui";
+import { ask, at, go } from "../route";
+import { Why } from "../session/inspector";
+import { Ago, Button, Copy, Empty, Failed, Icon, length, now, person, say, Skeleton, Status, visible, words } from "../ui";
+
+/** How many open questions are listed; who answers sees the next ones. */
+const most = 200;
 
 export function Approvals({ id }: { id: string }) {
 	const { data, error, again } = useLive("actions", (s) => read<ActionsShown>("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn."));
@@ -18,23 +22,70 @@ export function Approvals({ id }: { id: string }) {
 				<header class="bar"><h1>Approvals</h1><span class="muted">{all.length ? `${all.length} open` : ""}</span></header>
 				{all.length === 0 ? <Empty title="Nothing waits for you." /> : (
 					<ul class="rows" aria-label="Open questions">
-						{all.map((a) => (
+						{all.slice(0, most).map((a) => (
 							<li class={"row" + (a.actionId === shown ? " on" : "")} key={a.actionId}>
 								<span class="knot person"><Icon name={a.kind === "permission" ? "circle-alert" : "circle-question-mark"} /></span>
 								<a class="main" href={"/approvals/" + a.actionId} aria-current={a.actionId === id ? "true" : undefined}>
 									<span class="name">{a.kind === "permission" ? visible(a.tool ?? "") : visible(a.prompt ?? a.kind)}</span>
-									<span class="sub muted">{visible((a.shown ?? a.prompt ?? "").slice(0, 200))}</span>
+									<span class="sub muted">{visible((a.kind === "permission" ? words(a.args) || a.shown || "" : "").slice(0, 200))}</span>
 								</a>
 								<span class="figures muted"><Ago time={a.asked} /></span>
 							</li>
 						))}
 					</ul>
 				)}
+				{all.length > most && <p class="muted">and {all.length - most} more, with later deadlines</p>}
+				<Decided />
 			</div>
 			<div class="detail">
 				{shown ? <Question key={shown} id={shown} open={all.find((a) => a.actionId === shown)} next={all.find((a) => a.actionId !== shown)?.actionId} /> : null}
 			</div>
 		</section>
+	);
+}
+
+/** Questions that were decided, the newest first. */
+function Decided() {
+	const before = at.value.query.get("before") ?? "";
+	const { data } = useLive("decided/" + before, (s) => read<ActionsShown>("/v1/actions", { state: "decided", before, limit: 50 }, s), (type) => type.startsWith("action."));
+	if (!data?.decided?.length) return null;
+	return (
+		<>
+			<h2 class="sub-head">Decided</h2>
+			<ul class="rows" aria-label="Decided questions">
+				{data.decided.map((d) => (
+					<li class="row" key={d.actionId}>
+						<Status tone={d.decision === "allow" || d.decision === "answer" ? "ok" : d.decision === "deny" ? "failed" : "muted"} word={({ allow: "allowed", deny: "denied", answer: "answered" } as { [d: string]: string })[d.decision] ?? d.decision} />
+						<a class="main" href={`/sessions/${d.sessionId}?item=${d.callId ? "tool_call/" + d.callId : "question/" + d.actionId}`}><span class="name">{visible(d.tool || d.prompt || d.kind)}</span><span class="sub muted">by {person(d.by)}{d.scope && d.scope !== "once" ? ", for " + d.scope : ""}{d.message ? ": " + visible(d.message) : ""}</span></a>
+						<span class="figures muted"><Ago time={d.decided} /></span>
+					</li>
+				))}
+			</ul>
+			<div class="actions">{before && <Button onClick={() => ask({ before: "" })}>Newest</Button>}{data.next ? <Button onClick={() => ask({ before: String(data.next) })}>Earlier</Button> : null}</div>
+		</>
+	);
+}
+
+/** What an answer for more than once would have covered; it is read before it is given. */
+function Covers({ id, scope, prefix }: { id: string; scope: string; prefix: string }) {
+	const [said, set] = useState<GrantRehearsed | null>(null), [why, setWhy] = useState("");
+	useEffect(() => {
+		let stop = false;
+		const timer = setTimeout(() => command<GrantRehearsed>("rehearse_grant", { actionId: id, scope: scope === "prefix" || scope === "session" ? scope : "exact", ...(scope === "prefix" && { prefix }) }).then((r) => !stop && (set(r), setWhy("")), (e) => !stop && (set(null), setWhy(e.message))), 200);
+		return () => {
+			stop = true;
+			clearTimeout(timer);
+		};
+	}, [id, scope, prefix]);
+	const box = useRef<HTMLDivElement>(null);
+	useEffect(() => box.current?.closest("form")?.scrollIntoView({ block: "nearest" }), [said]);
+	if (why) return <p class="muted">{visible(why)}</p>;
+	if (!said) return <Skeleton rows={1} />;
+	return (
+		<div class="covers" role="status" ref={box}>
+			<p>Of the last {said.decisions} calls {said.asked} were asked about; this would have answered <b>{said.covered}</b>.</p>
+			{said.calls?.slice(0, 6).map((c) => <code>{visible(c)}</code>)}
+		</div>
 	);
 }
 
@@ -89,6 +140,7 @@ export function Question({ id, open, next, inline }: { id: string; open?: Action
 				{preview.boundary && <Fact name="Boundary">{visible(preview.boundary)}</Fact>}
 				{open.tags?.length ? <Fact name="Risks">{visible(open.tags.join(", "))}</Fact> : null}
 				{open.taint?.length ? <Fact name="From outside">{visible(open.taint.join(", "))}</Fact> : null}
+				{preview.kind === "permission" && <Fact name="What led here"><a href={`/sessions/${open.sessionId}?item=tool_call/${open.callId ?? ""}`}>the call in its conversation</a></Fact>}
 				{open.budget && <Fact name="Raise">{visible(JSON.stringify(open.budget.raise))}</Fact>}
 			</dl>
 			<Answer p={preview} open={open} held={changed} next={next} inline={inline} look={look} />
@@ -121,14 +173,13 @@ export function Diff({ f }: { f: BlockFile }) {
 }
 
 function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: Action; held: boolean; next?: string; inline?: boolean; look: () => void }) {
-	const [more, setMore] = useState<"" | "deny" | "edit" | "scope" | "why">("");
+	const [more, setMore] = useState<"" | "deny" | "edit" | "scope" | "session" | "why">("");
 	const [message, setMessage] = useState("");
 	const [args, setArgs] = useState(JSON.stringify(p.args, null, 2));
 	const [scope, setScope] = useState("prefix"), [prefix, setPrefix] = useState(p.prefix ?? ""), [times, setTimes] = useState("5"), [hours, setHours] = useState("1");
-	const [why, setWhy] = useState<{ head: string; says?: string[] } | null>(null);
 	const key = useRef({ text: "", key: "" });
 	const needs = open.budget ? "work" : "answer";
-	const blocked = held ? "Read the changed request first." : may(needs) ? "" : open.budget ? "A question about a budget is an operator's to answer." : "Answering takes a token of role approver or owner.";
+	const blocked = held ? "Read the changed request first." : "";
 	const send = async (body: Omit<RespondAction, "actionId">) => {
 		// the same answer again is the same command
 		const text = JSON.stringify(body);
@@ -145,29 +196,27 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 	const allow = (with_: Partial<RespondAction> = {}) => send({ decision: "allow", version: p.version, ...with_ });
 	if (p.kind === "question") {
 		return (
-			<form class="form answer" onSubmit={(e) => { e.preventDefault(); if (message.trim()) send({ decision: "answer", message }).catch(say); }}>
+			<form class="form answer" onSubmit={(e) => { e.preventDefault(); if (message.trim() && !refused("answer")) send({ decision: "answer", message }).catch(say); }}>
 				<div class="actions">{p.options?.map((o) => <Button scope="answer" disabled={blocked} onClick={() => send({ decision: "answer", message: o })}>{visible(o)}</Button>)}</div>
 				<label>Answer<textarea rows={2} value={message} onInput={(e) => setMessage(e.currentTarget.value)} /></label>
 				<div class="actions"><Button kind="primary" scope="answer" disabled={blocked || (message.trim() ? "" : "Write an answer first.")} onClick={() => send({ decision: "answer", message })}>Answer</Button></div>
 			</form>
 		);
 	}
+	if (p.kind === "form") return <Form open={open} blocked={blocked} send={send} />;
 	const reversible = p.shows === "diff";
 	return (
 		<div class="answer">
 			<div class="actions">
 				<Button kind={reversible ? "primary" : undefined} keys="a" scope={needs} disabled={blocked} onClick={() => allow()}>{p.kind === "permission" ? "Allow once" : p.kind === "budget" ? "Raise it" : "Go on"}</Button>
-				{p.kind === "permission" && <Button keys="s" scope="answer" disabled={blocked} onClick={() => allow({ scope: "session" })}>Allow for this session</Button>}
+				{p.kind === "permission" && <Button keys="s" scope="answer" disabled={blocked} onClick={() => setMore(more === "session" ? "" : "session")}>Allow for this session…</Button>}
 				{p.kind === "permission" && <Button scope="answer" disabled={blocked} onClick={() => setMore(more === "scope" ? "" : "scope")}>Allow more…</Button>}
 				{p.kind === "permission" && <Button keys="e" scope="answer" disabled={blocked} onClick={() => setMore(more === "edit" ? "" : "edit")}>Change…</Button>}
-				<Button keys="d" kind="danger" scope={needs} disabled={blocked && may(needs) ? "" : blocked} onClick={() => setMore(more === "deny" ? "" : "deny")}>Deny…</Button>
-				<Button keys="w" kind="plain" onClick={async () => {
-					setMore("why");
-					setWhy(await read(`/v1/why/${p.actionId}`));
-				}}>Why?</Button>
+				<Button keys="d" kind="danger" scope={needs} onClick={() => setMore(more === "deny" ? "" : "deny")}>Deny…</Button>
+				<Button keys="w" kind="plain" onClick={() => setMore(more === "why" ? "" : "why")}>Why?</Button>
 			</div>
 			{more === "deny" && (
-				<form class="form" onSubmit={(e) => { e.preventDefault(); send({ decision: "deny", message }).catch(say); }}>
+				<form class="form" onSubmit={(e) => { e.preventDefault(); if (!refused(needs)) send({ decision: "deny", message }).catch(say); }}>
 					<label>What the agent is told <span class="muted">may be empty</span><textarea rows={2} value={message} onInput={(e) => setMessage(e.currentTarget.value)} ref={(x) => x?.focus()} /></label>
 					<div class="actions"><Button kind="danger" scope={needs} onClick={() => send({ decision: "deny", ...(message && { message }) })}>Deny it</Button></div>
 				</form>
@@ -178,23 +227,74 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 					<div class="actions"><Button kind="primary" scope="answer" disabled={blocked || (json(args) ? "" : "This is no JSON object.")} onClick={() => allow({ args: json(args)! })}>Allow the changed call</Button></div>
 				</form>
 			)}
+			{more === "session" && (
+				<form class="form" onSubmit={(e) => e.preventDefault()}>
+					<p>Each call of <code>{visible(p.tool ?? "")}</code> in this session runs without a question.</p>
+					{!open.budget && <Covers id={p.actionId} scope="session" prefix="" />}
+					<div class="actions"><Focused><Button scope="answer" disabled={blocked} onClick={() => allow({ scope: "session" })}>Allow them</Button></Focused></div>
+				</form>
+			)}
 			{more === "scope" && (
 				<form class="form" onSubmit={(e) => e.preventDefault()}>
 					<label>What is allowed
 						<select value={scope} onChange={(e) => setScope(e.currentTarget.value)}>
 							<option value="prefix">{p.shows === "command" ? "commands that begin so" : "files below a folder"}</option>
-							<option value="count">so many calls of {p.tool}</option><option value="until">calls of {p.tool} for some hours</option>
+							<option value="count">this call, so many times</option><option value="until">this call, for some hours</option>
 						</select>
 					</label>
 					{scope === "prefix" && <label>Beginning<input class="mono" value={prefix} onInput={(e) => setPrefix(e.currentTarget.value)} /></label>}
 					{scope === "count" && <label>Calls<input type="number" min="1" value={times} onInput={(e) => setTimes(e.currentTarget.value)} /></label>}
 					{scope === "until" && <label>Hours<input type="number" min="0.1" step="0.1" value={hours} onInput={(e) => setHours(e.currentTarget.value)} /></label>}
+					<Covers id={p.actionId} scope={scope} prefix={prefix} />
 					<div class="actions"><Button scope="answer" disabled={blocked} onClick={() => allow(scope === "prefix" ? { scope, prefix } : scope === "count" ? { scope, count: Number(times) } : { scope, until: new Date(Date.now() + Number(hours) * 3600e3).toISOString() })}>Allow</Button></div>
 				</form>
 			)}
-			{more === "why" && (why ? <div class="why"><p>{visible(why.head)}</p>{why.says?.map((s) => <p class="muted">{visible(s)}</p>)}</div> : <Skeleton rows={2} />)}
+			{more === "why" && <Why session={open.sessionId} id={p.actionId} />}
 		</div>
 	);
+}
+
+interface Field { type?: string | string[]; title?: string; description?: string; default?: unknown; enum?: unknown[]; enumNames?: string[]; oneOf?: { const: unknown; title?: string }[]; minimum?: number; maximum?: number; minLength?: number; maxLength?: number; format?: string; items?: Field }
+
+/** What a server wants to know of a person: its fields, or an address that it wants to be opened. */
+function Form({ open, blocked, send }: { open: Action; blocked: string; send: (body: Omit<RespondAction, "actionId">) => Promise<void> }) {
+	const asked = open.form!, schema = (asked.schema ?? {}) as { properties?: { [name: string]: Field }; required?: string[] };
+	const fields = Object.entries(schema.properties ?? {}), needed = new Set(schema.required ?? []);
+	const [values, set] = useState<{ [name: string]: unknown }>(Object.fromEntries(fields.filter(([, f]) => f.default !== undefined).map(([n, f]) => [n, f.default])));
+	const given = Object.fromEntries(Object.entries(values).filter(([, v]) => v !== "" && v !== undefined));
+	const missing = fields.find(([n]) => needed.has(n) && given[n] === undefined)?.[0];
+	return (
+		<form class="form answer" onSubmit={(e) => { e.preventDefault(); if (!missing && !blocked && !refused("answer")) send({ decision: "answer", message: JSON.stringify(given) }).catch(say); }}>
+			<p class="muted">The MCP server <code>{visible(asked.server)}</code> asks. What you write goes to it.</p>
+			{asked.url && <p>It wants you to open <code>{visible(asked.url)}</code></p>}
+			{fields.map(([n, f]) => <FieldInput key={n} name={n} f={f} needed={needed.has(n)} value={values[n]} change={(v) => set({ ...values, [n]: v })} />)}
+			<div class="actions">
+				{asked.url && /^https?:/.test(asked.url) && <a class="button" href={asked.url} target="_blank" rel="noopener noreferrer">Open {visible(new URL(asked.url).host)}</a>}
+				<Button kind={asked.url ? undefined : "primary"} scope="answer" disabled={blocked || (missing ? `Say ${missing} first.` : "")} onClick={() => send({ decision: "answer", message: asked.url ? "done" : JSON.stringify(given) })}>{asked.url ? "I did it" : "Answer"}</Button>
+				<Button kind="danger" keys="d" scope="answer" disabled={blocked} onClick={() => send({ decision: "deny" })}>Decline</Button>
+			</div>
+		</form>
+	);
+}
+
+function FieldInput({ name, f, needed, value, change }: { name: string; f: Field; needed: boolean; value: unknown; change: (v: unknown) => void }) {
+	const choices = f.oneOf?.map((o): [unknown, string] => [o.const, o.title ?? String(o.const)]) ?? f.enum?.map((v, i): [unknown, string] => [v, f.enumNames?.[i] ?? String(v)]);
+	const label = <>{visible(f.title ?? name)} <span class="muted">{[f.description && visible(f.description), needed ? "" : "may be left out"].filter(Boolean).join("; ")}</span></>;
+	const number = f.type === "number" || f.type === "integer", kind = (number ? "number" : ({ email: "email", uri: "url", date: "date" } as { [format: string]: string })[f.format ?? ""] ?? "text") as "number";
+	if (f.type === "boolean") return <label class="check"><input type="checkbox" checked={value === true} onChange={(e) => change(e.currentTarget.checked)} /> {label}</label>;
+	if (f.type === "array") {
+		const of = f.items?.enum ?? f.items?.oneOf?.map((o) => o.const) ?? [], has = Array.isArray(value) ? value : [];
+		return <fieldset><legend>{label}</legend>{of.map((v) => <label class="check"><input type="checkbox" checked={has.includes(v)} onChange={(e) => change(e.currentTarget.checked ? [...has, v] : has.filter((x) => x !== v))} /> {visible(String(v))}</label>)}</fieldset>;
+	}
+	if (choices) return <label>{label}<select value={String(value ?? "")} onChange={(e) => change(choices.find(([v]) => String(v) === e.currentTarget.value)?.[0])}><option value="">–</option>{choices.map(([v, title]) => <option value={String(v)}>{visible(title)}</option>)}</select></label>;
+	return <label>{label}<input type={kind} step={f.type === "integer" ? "1" : "any"} min={f.minimum} max={f.maximum} minLength={f.minLength} maxLength={f.maxLength} value={String(value ?? "")} onInput={(e) => change(e.currentTarget.value === "" ? "" : number ? Number(e.currentTarget.value) : e.currentTarget.value)} /></label>;
+}
+
+/** Takes the focus where a key brought a person. */
+function Focused({ children }: { children: any }) {
+	const ref = useRef<HTMLSpanElement>(null);
+	useEffect(() => ref.current?.querySelector("button")?.focus(), []);
+	return <span ref={ref}>{children}</span>;
 }
 
 function json(text: string): { [name: string]: unknown } | null {

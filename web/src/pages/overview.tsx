@@ -1,11 +1,12 @@
 // Overview: what needs a person first, then what runs, and how the last day went.
-import { read } from "../api";
-import type { NowShown, OverviewShown } from "../api.gen";
+import { open, read } from "../api";
+import type { NowShown, OverviewShown, QuestionShown, UsageShown } from "../api.gen";
 import { useLive } from "../load";
-import { Ago, count, Empty, Failed, Icon, length, money, now, Skeleton, Status, visible } from "../ui";
+import { Ago, count, Empty, Failed, Icon, length, money, now, Skeleton, Status, visible, words } from "../ui";
 
 export function Overview() {
 	const { data, error, again } = useLive("overview", (s) => read<OverviewShown>("/v1/overview", {}, s));
+	const used = useLive("used", (s) => read<UsageShown>("/v1/usage", { by: "hour" }, s), (type) => type.startsWith("turn.")).data;
 	if (error) return <section class="page"><h1>Overview</h1><Failed error={error} again={again} /></section>;
 	if (!data) return <section class="page"><h1>Overview</h1><Skeleton /></section>;
 	const ends = Object.entries(data.day.ends);
@@ -18,7 +19,7 @@ export function Overview() {
 					{data.needs.map((q) => (
 						<li class="row on" key={q.actionId}>
 							<Status tone="waiting" word={q.kind === "permission" ? "approve" : q.kind === "question" ? "answer" : q.kind} />
-							<a class="main" href={"/approvals/" + q.actionId}><span class="name">{visible(q.title || q.sessionId)}</span><span class="sub muted">{visible(q.prompt || q.tool || "")}</span></a>
+							<a class="main" href={"/approvals/" + q.actionId}><span class="name">{visible(q.title || q.sessionId)}</span><span class="sub muted">{asks(q)}</span></a>
 							<span class="figures muted"><span class="wide">denied in {length(Date.parse(q.until ?? "") - now.value)}</span><Ago time={q.asked} /></span>
 							<a class="button" href={"/approvals/" + q.actionId} aria-label={"Review " + (q.title || q.sessionId)}>Review</a>
 						</li>
@@ -40,8 +41,10 @@ export function Overview() {
 			<h2>The last 24 hours</h2>
 			<dl class="tiles">
 				<div><dt>Sessions</dt><dd>{data.day.sessions}</dd></div>
-				<div><dt title="of the sessions that changed, from their beginning on">Their cost</dt><dd>{money(data.day.cost)}</dd></div>
-				<div><dt title="of the sessions that changed, from their beginning on">Their tokens</dt><dd>{count(data.day.tokens)}</dd></div>
+				<div><dt>Spent</dt><dd><a href="/costs?days=1">{used ? money(used.total.cost) : "…"}</a></dd></div>
+				<div><dt>Tokens read</dt><dd>{count(used?.total.usage?.input)}</dd></div>
+				<div><dt>Written</dt><dd>{count(used?.total.usage?.output)}</dd></div>
+				<div><dt>Calls</dt><dd>{count(used?.total.calls)}</dd></div>
 				{ends.map(([outcome, n]) => <div><dt>{outcome.replace("_", " ")}</dt><dd>{n}</dd></div>)}
 			</dl>
 			{data.trouble?.length ? (
@@ -60,6 +63,12 @@ export function Overview() {
 			) : null}
 		</section>
 	);
+}
+
+/** What a question asks: of a call the tool, and it in a few words. */
+function asks(q: QuestionShown): string {
+	const call = words(open.value.find((a) => a.actionId === q.actionId)?.args);
+	return visible(q.kind === "permission" && call ? `${q.tool}: ${call}` : q.prompt || q.tool || "");
 }
 
 function Name({ r, sub }: { r: NowShown; sub: string }) {

@@ -1,19 +1,77 @@
 // Rules: what they make of a call, what others would have made of recorded calls, and which would spare questions.
 import { useState } from "preact/hooks";
-import { command } from "../api";
-import type { PermissionShown, PolicyReplayed, RulesSuggested } from "../api.gen";
-import { Button, Empty, Status, visible, type Tone } from "../ui";
+import { command, read } from "../api";
+import type { DecisionsListed, PermissionShown, PolicyReplayed, RuleListed, RuleSaved, RulesListed, RulesSuggested } from "../api.gen";
+import { useLive } from "../load";
+import { ask, at, go } from "../route";
+import { Ago, Button, Chips, count, Empty, Failed, Skeleton, Status, visible, type Tone } from "../ui";
 
 const tones: { [decision: string]: Tone } = { allow: "ok", ask: "waiting", deny: "failed" };
 const Verdict = ({ word }: { word: string }) => <Status tone={tones[word] ?? "muted"} word={word} />;
 
+const views: [string, string][] = [["", "Rules"], ["log", "Decisions"], ["try", "Judge a call"], ["edit", "Rehearse and save"], ["suggest", "Suggestions"]];
+
 export function Policies() {
+	const view = at.value.query.get("view") ?? "";
 	return (
 		<section class="page" aria-label="Rules">
 			<header class="bar"><h1>Rules</h1></header>
-			<Explain />
-			<Rehearse />
-			<Suggest />
+			<nav class="tabs" aria-label="Views of the rules">{views.map(([v, label]) => <button type="button" aria-current={view === v ? "page" : undefined} onClick={() => go("/policies" + (v ? "?view=" + v : ""))}>{label}</button>)}</nav>
+			{view === "log" ? <Log /> : view === "try" ? <Explain /> : view === "edit" ? <Rehearse /> : view === "suggest" ? <Suggest /> : <Rules />}
+		</section>
+	);
+}
+
+const days: [string, string][] = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"]];
+
+function Rules() {
+	const since = Number(at.value.query.get("days")) || 30;
+	const { data, error, again } = useLive("rules/" + since, () => command<RulesListed>("list_rules", { since: new Date(Date.now() - since * 86400e3).toISOString() }), (type) => type.startsWith("policy."));
+	const [open, set] = useState("");
+	if (error) return <Failed error={error} again={again} />;
+	const n = (r: RuleListed) => (r.hits.allow ?? 0) + (r.hits.ask ?? 0) + (r.hits.deny ?? 0);
+	const rules = data?.rules ?? [];
+	return (
+		<section>
+			<Chips label="Hits of the last" of={days} chosen={String(since)} choose={(v) => ask({ days: v })} />
+			{!data ? <Skeleton /> : [...new Set(rules.map((r) => r.tier))].map((tier) => (
+				<div key={tier}>
+					<h2>{tier === "default" ? "Built in" : tier}</h2>
+					<ul class="rows" aria-label={"Rules of tier " + tier}>
+						{rules.filter((r) => r.tier === tier).map((r) => (
+							<li class="row" key={r.rule}>
+								<Verdict word={r.verdict} />
+								<a class="main" href={"#" + r.rule} aria-expanded={open === r.rule} onClick={(e) => { e.preventDefault(); e.stopPropagation(); set(open === r.rule ? "" : r.rule); }}><code class="name">{visible(r.rule)}</code><span class="sub muted wrap">{visible(r.reason ?? "")}</span>
+									{open === r.rule && <pre class="code rule-text">{visible(r.text)}{r.where ? "\n# " + visible(r.where) : ""}</pre>}</a>
+								<span class="figures muted"><span title="priority" class="wide">{r.priority}</span>
+									{n(r) ? <a href={"/policies?view=log&rule=" + encodeURIComponent(r.rule)} title={`${r.hits.allow ?? 0} allowed, ${r.hits.ask ?? 0} asked, ${r.hits.deny ?? 0} denied`}>{count(n(r))} {n(r) === 1 ? "hit" : "hits"}</a> : <span>no hit in the range</span>}
+									<Ago time={r.hits.last} /></span>
+							</li>
+						))}
+					</ul>
+				</div>
+			))}
+		</section>
+	);
+}
+
+function Log() {
+	const q = at.value.query, rule = q.get("rule") ?? "", decision = q.get("decision") ?? "", before = q.get("before") ?? "";
+	const { data, error, again } = useLive(`log/${rule}/${decision}/${before}`, (s) => read<DecisionsListed>("/v1/decisions", { rule, decision, before, limit: 100 }, s), (type) => type.startsWith("permission."));
+	if (error) return <Failed error={error} again={again} />;
+	return (
+		<section>
+			<div class="bar"><Chips label="Decision" of={[["", "All"], ["allow", "Allow"], ["ask", "Ask"], ["deny", "Deny"]]} chosen={decision} choose={(v) => ask({ decision: v, before: "" })} />{rule && <button type="button" class="chip" aria-pressed="true" onClick={() => ask({ rule: "", before: "" })}>{visible(rule)} ×</button>}</div>
+			{!data ? <Skeleton /> : !data.decisions?.length ? <Empty title="Nothing was decided so." /> : (
+				<ul class="rows" aria-label="Decisions">
+					{data.decisions.map((d) => (
+						<li class="row" key={d.eventId}><Verdict word={d.decision} />
+							<a class="main" href={`/sessions/${d.sessionId}?item=tool_call/${d.callId}&of=decision`}><span class="name">{visible(d.tool)} <code>{visible((d.what ?? "").slice(0, 120))}</code></span><span class="sub muted">{visible(d.rule)} · {visible(d.reason ?? "")}</span></a>
+							<span class="figures muted"><span class="wide">{d.source}</span><Ago time={d.at} /></span></li>
+					))}
+				</ul>
+			)}
+			<div class="actions">{before && <Button onClick={() => ask({ before: "" })}>Newest</Button>}{data?.next ? <Button onClick={() => ask({ before: String(data.next) })}>Earlier</Button> : null}</div>
 		</section>
 	);
 }
@@ -57,26 +115,35 @@ rules:
     examples: [git push origin main]
 `;
 
+const draft = "belay.rule";
+
 function Rehearse() {
-	const [rules, setRules] = useState(example), [as, setAs] = useState("user"), [said, set] = useState<PolicyReplayed | null>(null);
+	const [rules, setRules] = useState(sessionStorage.getItem(draft) ?? example), [as, setAs] = useState("user"), [add, setAdd] = useState(true), [last, setLast] = useState("200"), [said, set] = useState<PolicyReplayed | null>(null), [saved, setSaved] = useState("");
+	const change = (f: () => void) => { f(); set(null); setSaved(""); };
+	const body = { rules, ...(last && { last: Number(last) }) };
 	return (
 		<section>
-			<h2>Rehearse rules on recorded calls</h2>
-			<p class="muted">Nothing changes: the rules stand in for those of a tier, as <code>belay policy replay</code> does it.</p>
+			<p class="muted">Nothing changes until it is saved: the calls are judged again as <code>belay policy replay{add ? " --add" : ""}{last ? " --last " + last : ""}</code> does it.</p>
 			<form class="form" onSubmit={(e) => e.preventDefault()}>
-				<textarea class="mono" rows={9} value={rules} spellcheck={false} aria-label="A file of rules" onInput={(e) => { setRules(e.currentTarget.value); set(null); }} />
+				<textarea class="mono" rows={9} value={rules} spellcheck={false} aria-label="A file of rules" onInput={(e) => change(() => { setRules(e.currentTarget.value); sessionStorage.setItem(draft, e.currentTarget.value); })} />
 				<div class="actions">
-					<label class="muted">in place of those of <select value={as} onChange={(e) => { setAs(e.currentTarget.value); set(null); }}><option value="user">the user</option><option value="workspace">the workspace</option><option value="admin">the admin</option></select></label>
-					<Button kind="primary" onClick={async () => set(await command("replay_policy", { rules, as }))}>Rehearse</Button>
+					<label class="muted"><select aria-label="How the rules count" value={add ? "add" : as} onChange={(e) => change(() => { setAdd(e.currentTarget.value === "add"); if (e.currentTarget.value !== "add") setAs(e.currentTarget.value); })}><option value="add">beside your rules</option><option value="user">in place of the user's</option><option value="workspace">in place of the workspace's</option><option value="admin">in place of the admin's</option></select></label>
+					<label class="muted">on the last <input class="short" type="number" min="1" value={last} aria-label="How many of the last calls" onInput={(e) => change(() => setLast(e.currentTarget.value))} /> calls</label>
+					<Button kind="primary" onClick={async () => set(await command("replay_policy", { ...body, as: add ? "user" : as, add }))}>Rehearse</Button>
+					<Button scope="admin" disabled={saved ? "It is saved." : !said ? "Rehearse it first." : !add ? "Only a rule beside yours can be saved here." : ""} onClick={async () => {
+						const r = await command<RuleSaved>("save_rule", { ...body, digest: said!.digest, upTo: said!.position });
+						setSaved(`${r.rule} is in ${r.path}. It counts from the next turn on.`);
+					}}>Save the rule</Button>
 				</div>
 			</form>
+			{saved && <p class="note" role="status">{visible(saved)}</p>}
 			{said && (
 				<div class="why" role="status">
 					<p><b>{said.changed}</b> of {said.decisions} recorded calls would be decided otherwise; {said.same} as before, {said.otherRule} the same by another rule.</p>
 					<ul class="rows" aria-label="Calls that would be decided otherwise">
 						{said.changes?.map((c) => (
 							<li class="row" key={c.eventId}><Verdict word={c.old} /> → <Verdict word={c.new} />
-								<a class="main" href={"/sessions/" + c.sessionId}><code class="name">{visible(c.what)}</code><span class="sub muted">{visible(c.oldRule)} → {visible(c.newRule)}</span></a>
+								<a class="main" href={`/sessions/${c.sessionId}?item=tool_call/${c.callId}&of=decision`}><code class="name">{visible(c.what || c.tool)}</code><span class="sub muted">{visible(c.oldRule)} → {visible(c.newRule)}</span></a>
 							</li>
 						))}
 					</ul>
@@ -88,14 +155,17 @@ function Rehearse() {
 }
 
 function Suggest() {
-	const [said, set] = useState<RulesSuggested | null>(null);
+	const { data: said, error, again } = useLive("suggest", () => command<RulesSuggested>("suggest_rules", { least: 2, most: 10 }), () => false);
+	if (error) return <Failed error={error} again={again} />;
+	if (!said) return <Skeleton />;
 	return (
 		<section>
-			<h2>Rules that would spare questions</h2>
-			<div class="actions"><Button onClick={async () => set(await command("suggest_rules", { least: 2, most: 10 }))}>Suggest</Button></div>
-			{said && (said.rules?.length ? said.rules.map((r) => (
-				<div class="why"><pre class="code" tabIndex={0}>{visible(r.rule)}</pre><p class="muted">spares {r.spared} questions in {r.sessions} sessions; speaks of {visible((r.seen ?? []).join(", "))}{r.more ? ` and ${r.more} more` : ""}</p></div>
-			)) : <Empty title={`Nothing was asked often enough: ${said.asked} of ${said.decisions} calls were asked about.`} />)}
+			<p class="muted">{said.asked} of {said.decisions} recorded calls are asked about. These rules would spare questions.</p>
+			{said.rules?.length ? said.rules.map((r) => (
+				<div class="why"><pre class="code" tabIndex={0}>{visible(r.rule)}</pre>
+					<p class="muted">would have allowed {r.spared} questions in {r.sessions} sessions; speaks of {visible((r.seen ?? []).join(", "))}{r.more ? ` and ${r.more} more` : ""}</p>
+					<div class="actions"><Button onClick={() => { sessionStorage.setItem(draft, "version: 1\nrules:\n" + r.rule); go("/policies?view=edit"); }}>Rehearse it</Button></div></div>
+			)) : <Empty title="Nothing is asked often enough for a rule." />}
 		</section>
 	);
 }
