@@ -34,28 +34,34 @@ func (v *Reads) fresh(ctx context.Context, q Query) (Fresh, error) {
 }
 
 // WaitFor waits until the log has come as far as a position, for up to two seconds.
-func WaitFor(ctx context.Context, st store.Store, after store.Position) (Fresh, error) {
+func WaitFor(ctx context.Context, st store.Store, after store.Position) (f Fresh, err error) {
+	there, err := Until(ctx, st, func() (_ bool, err error) {
+		f.Position, err = st.End(ctx)
+		return f.Position >= after, err
+	})
+	f.Stale = !there
+	if there && f.Position-after >= store.RestoreGap { // it may be of a time before the store was put back
+		f.Stale, err = store.RolledBack(ctx, st, after)
+	}
+	return f, err
+}
+
+// Until calls done, and again whenever the log has grown, until it is true, for up to two
+// seconds. It reports whether it became true.
+func Until(ctx context.Context, st store.Store, done func() (bool, error)) (bool, error) {
 	end := time.NewTimer(patience)
 	defer end.Stop()
 	for {
 		changed := st.Changed(ctx)
-		at, err := st.End(ctx)
-		if err != nil {
-			return Fresh{}, err
-		}
-		if at >= after {
-			f := Fresh{Position: at}
-			if at-after >= store.RestoreGap { // it may be of a time before the store was put back
-				f.Stale, err = store.RolledBack(ctx, st, after)
-			}
-			return f, err
+		if ok, err := done(); ok || err != nil {
+			return ok, err
 		}
 		select {
 		case <-changed:
 		case <-end.C:
-			return Fresh{Position: at, Stale: true}, nil
+			return false, nil
 		case <-ctx.Done():
-			return Fresh{}, context.Cause(ctx)
+			return false, context.Cause(ctx)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/lib/match"
@@ -165,10 +166,32 @@ func Create(ctx context.Context, r *app.Call, in *CreateTask) (*app.Result, erro
 		}
 	}
 	told, err := r.Send(ctx, in.Session, in.Session.Stream(), c)
-	if err == nil {
-		told.Task = in.Task
+	if err != nil {
+		return nil, input.At("taskId", err)
 	}
-	return told, input.At("taskId", err)
+	told.Task = in.Task
+	return told, begun(ctx, r, told)
+}
+
+// begun waits until a task that its session has taken in has a stream of its own, which the
+// session writes right after: who has the answer can read the task, and change it.
+func begun(ctx context.Context, r *app.Call, told *app.Result) error {
+	if told.Status != app.Done {
+		return nil
+	}
+	there, err := read.Until(ctx, r.Store, func() (bool, error) {
+		_, err := r.Task(ctx, told.Session, told.Task)
+		if err != nil && belay.CodeOf(err) == belay.CodeNotFound {
+			return false, nil
+		}
+		return err == nil, err
+	})
+	if !there {
+		told.Status = app.Accepted
+		return err
+	}
+	told.Position, err = r.Store.End(ctx)
+	return err
 }
 
 func (in *CreateTask) check(r *app.Call) (plan belay.TaskPlan, err error) {
