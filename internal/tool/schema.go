@@ -16,6 +16,7 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/lib/match"
 )
 
@@ -27,9 +28,26 @@ type Schema struct {
 	grows    *work // nil: what it takes grows no faster than values
 }
 
+// schemas are those that were read last, by their bytes. A workspace's tools have some
+// 250 KB of them, and those of the next one are mostly the same.
+var schemas = lru.Of[string, *Schema](lru.New(maxSchemas))
+
+const maxSchemas = 512 << 10 // of the bytes that they were read from
+
 // ReadSchema reads a schema and checks that it is one. It loads nothing from
-// anywhere.
+// anywhere. The same bytes give the same schema.
 func ReadSchema(raw []byte) (*Schema, error) {
+	if s, ok := schemas.Get(string(raw)); ok {
+		return s, nil
+	}
+	s, err := readSchema(raw)
+	if err == nil && len(raw) <= maxSchemas/8 {
+		schemas.Put(string(raw), s, len(raw))
+	}
+	return s, err
+}
+
+func readSchema(raw []byte) (*Schema, error) {
 	if doc := bytes.TrimSpace(raw); len(doc) == 0 || doc[0] != '{' {
 		return nil, errors.New("the schema is not an object")
 	}

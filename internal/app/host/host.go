@@ -80,7 +80,7 @@ type Host struct {
 // is read again when it is used.
 type places = lru.Part[string, *app.Place]
 
-// maxPlaces bounds them: each has the schemas of its tools, some 250 KB.
+// maxPlaces bounds them.
 const maxPlaces = 64
 
 func newPlaces() places { return lru.Of[string, *app.Place](lru.New(maxPlaces)) }
