@@ -97,6 +97,10 @@ type Host interface {
 	// Performs makes a runtime the one that performs the commands of models' calls.
 	Performs(r *app.Runtime)
 	Workspaces
+	Settings
+	Rules
+	Agents
+	Servers
 	// Open opens the store; make reports whether it may be made.
 	Open(ctx context.Context, make bool) (store.Store, error)
 	// Reader is a runtime without an engine: use cases that change nothing take it.
@@ -106,22 +110,6 @@ type Host interface {
 	Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, error)
 	// Models are the providers of models, and the catalogue.
 	Models() *providers.Providers
-	// Learn looks at the MCP servers of a workspace that were never seen.
-	Learn(ctx context.Context, workspace string) error
-	// Mentioned sends along the resources of MCP servers that a text names.
-	Mentioned(ctx context.Context, workspace string, g *app.Given) error
-	// Prompts are the prompts of a workspace's MCP servers, as templates.
-	Prompts(ctx context.Context, workspace string) ([]*template.Template, error)
-	// Prompt has an MCP server fill one of its prompts.
-	Prompt(ctx context.Context, workspace string, t *template.Template, values map[string]string) (app.Given, error)
-	// Draft returns what a turn is decided by, under the rules that count in a
-	// workspace. by is the person who gives the allowances.
-	Draft(ctx context.Context, p *app.Place, by string, c config.Settings) (app.Draft, error)
-	// KeepRules completes a draft and keeps it as content of the runtime's store.
-	KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error)
-	// RestoreWorktree makes a session's worktree again when its folder has gone; one
-	// that was removed stays so. What is trusted in its repository is trusted there.
-	RestoreWorktree(ctx context.Context, s *app.SessionState) error
 }
 
 // Workspaces are those that this process works in.
@@ -134,19 +122,29 @@ type Workspaces interface {
 	Enter(ctx context.Context, workspace string) (*app.Place, error)
 	// Input is what a workspace is read with.
 	Input(workspace string) config.Input
+	// Keepable refuses a workspace that a session's settings want kept and that can't
+	// be.
+	Keepable(ctx context.Context, workspace string, c config.Settings) error
+	// TrustAsOrigin records that a workspace is a worktree of another: what is trusted
+	// there is trusted here, as long as its content is the same.
+	TrustAsOrigin(worktree, workspace string)
+	// RestoreWorktree makes a session's worktree again when its folder has gone; one
+	// that was removed stays so. What is trusted in its repository is trusted there.
+	RestoreWorktree(ctx context.Context, s *app.SessionState) error
+}
+
+// Settings are those of sessions.
+type Settings interface {
 	// Layers lays the settings of a new session over each other.
 	Layers(p *app.Place, g config.Given) (*config.Layers, error)
 	// Fresh are the settings of a new session.
 	Fresh(p *app.Place, g config.Given) (config.Settings, error)
 	// Over are the settings of a session that there is, with those given laid over them.
 	Over(p *app.Place, have belay.Settings, g config.Given) (config.Settings, error)
-	// RulesOf are the rules that count in a workspace.
-	RulesOf(w *config.Workspace) (*config.Rules, error)
-	// Ground is what calls in a workspace are judged on.
-	Ground(p *app.Place) *app.Ground
-	// Keepable refuses a workspace that a session's settings want kept and that can't
-	// be.
-	Keepable(ctx context.Context, workspace string, c config.Settings) error
+}
+
+// Agents are those that are kept as files.
+type Agents interface {
 	// AgentFiles are the agents of a place that are kept as files, with what they need and
 	// isn't here.
 	AgentFiles(ctx context.Context, p *app.Place) (*agentfile.Catalog, error)
@@ -155,7 +153,29 @@ type Workspaces interface {
 	AgentRecords(ctx context.Context) (*config.TrustBook, map[string]view.AgentRuns, error)
 	// AgentWork are the turns of an agent that haven't ended.
 	AgentWork(ctx context.Context, agent string) ([]app.AgentWork, error)
-	// TrustAsOrigin records that a workspace is a worktree of another: what is trusted
-	// there is trusted here, as long as its content is the same.
-	TrustAsOrigin(worktree, workspace string)
+}
+
+// Rules are what calls are decided by.
+type Rules interface {
+	// RulesOf are the rules that count in a workspace.
+	RulesOf(w *config.Workspace) (*config.Rules, error)
+	// Ground is what calls in a workspace are judged on.
+	Ground(p *app.Place) *app.Ground
+	// Draft returns what a turn is decided by, under the rules that count in a
+	// workspace. by is the person who gives the allowances.
+	Draft(ctx context.Context, p *app.Place, by string, c config.Settings) (app.Draft, error)
+	// KeepRules completes a draft and keeps it as content of the runtime's store.
+	KeepRules(ctx context.Context, c config.Settings, d app.Draft) (belay.Ref, error)
+}
+
+// Servers are those of the Model Context Protocol.
+type Servers interface {
+	// Learn looks at the MCP servers of a workspace that were never seen.
+	Learn(ctx context.Context, workspace string) error
+	// Mentioned sends along the resources of MCP servers that a text names.
+	Mentioned(ctx context.Context, workspace string, g *app.Given) error
+	// Prompts are the prompts of a workspace's MCP servers, as templates.
+	Prompts(ctx context.Context, workspace string) ([]*template.Template, error)
+	// Prompt has an MCP server fill one of its prompts.
+	Prompt(ctx context.Context, workspace string, t *template.Template, values map[string]string) (app.Given, error)
 }
