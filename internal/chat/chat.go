@@ -38,6 +38,7 @@ type Options struct {
 
 // Desk is what the person's machine has besides the terminal.
 type Desk interface {
+	Folder
 	// EditText opens a text in the person's editor, in a file of that name.
 	EditText(ctx context.Context, name string, text []byte) ([]byte, error)
 	// Edit opens a call's arguments in the person's editor.
@@ -48,6 +49,12 @@ type Desk interface {
 	Belay(ctx context.Context, args ...string) error
 	// BelayText returns what another command of this program prints.
 	BelayText(ctx context.Context, args ...string) ([]byte, error)
+	// ClipboardImage is the image that the clipboard has.
+	ClipboardImage(ctx context.Context) (*File, error)
+}
+
+// Folder is where a conversation works.
+type Folder interface {
 	// Files are the files of a folder as git sees them.
 	Files(ctx context.Context, dir string) ([]string, error)
 	// Named are the files of a folder that a message names with @, and the words after @
@@ -55,8 +62,6 @@ type Desk interface {
 	Named(dir, text string) (files []File, missed []string, err error)
 	// Image is the image at a path as terminals paste it; nil: there is none.
 	Image(path string) (*File, error)
-	// ClipboardImage is the image that the clipboard has.
-	ClipboardImage(ctx context.Context) (*File, error)
 	// Save fills a new file; one that is there stays.
 	Save(name string, write func(io.Writer) error) error
 	// Branch is what is checked out in a folder, with * if files were changed.

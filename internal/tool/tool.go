@@ -147,17 +147,13 @@ const CodeViolation = "BOUNDARY_VIOLATION"
 
 // Sink takes what a call produces while it runs.
 type Sink interface {
+	Contents
 	// Fact records something now: process.*, artifact.changed, sandbox.applied,
 	// output.*. It returns after the fact is queued for the log; facts keep
 	// their order and are durable before the call's result is.
 	Fact(p event.Payload)
 	// Durable is Fact, and waits until the fact is committed.
 	Durable(p event.Payload) error
-	// Keep stores content by digest. ErrHoldsSecret: it isn't kept, because it
-	// holds a value that must not reach the store.
-	Keep(content []byte, media string) (belay.Ref, error)
-	// Output streams content of unknown size into the store.
-	Output(media string) (OutputWriter, error)
 	// Scrub is w without registered secrets, also of one that comes in pieces.
 	// Close writes what is held back; it doesn't close w.
 	Scrub(w io.Writer) io.WriteCloser
@@ -167,11 +163,6 @@ type Sink interface {
 	// Restore puts the values that a content has where marks stand for them in a
 	// text. unknown is a mark that stands for none of them.
 	Restore(text string, content []byte) (restored, unknown string)
-	// Kept reads content back; an error when it isn't kept.
-	Kept(d belay.Digest) ([]byte, error)
-	// Part reads up to n bytes of kept content from an offset on; fewer at its
-	// end. An error when it isn't there: expiry is recorded in facts.
-	Part(d belay.Digest, offset, n int64) ([]byte, error)
 	// Print shows a piece of output to followers; it is not recorded. The offset is its
 	// place in all that the call prints, in bytes: pieces may be left out.
 	Print(offset int64, text string)
@@ -179,6 +170,20 @@ type Sink interface {
 	// most every two seconds, and is the output of a call that ends without one because
 	// its time is up, it is cancelled or lost.
 	Progress(p Progress)
+}
+
+// Contents are what is kept beside the log, by digest.
+type Contents interface {
+	// Keep stores content by digest. ErrHoldsSecret: it isn't kept, because it
+	// holds a value that must not reach the store.
+	Keep(content []byte, media string) (belay.Ref, error)
+	// Output streams content of unknown size into the store.
+	Output(media string) (OutputWriter, error)
+	// Kept reads content back; an error when it isn't kept.
+	Kept(d belay.Digest) ([]byte, error)
+	// Part reads up to n bytes of kept content from an offset on; fewer at its
+	// end. An error when it isn't there: expiry is recorded in facts.
+	Part(d belay.Digest, offset, n int64) ([]byte, error)
 }
 
 // ErrHoldsSecret means that content wasn't kept because a registered secret is in it.

@@ -30,36 +30,53 @@ type belayFile struct {
 	Instructions string         `yaml:"instructions"`
 	Model        string         `yaml:"model"`
 	Effort       string         `yaml:"effort"`
-	Mode         string         `yaml:"mode"`
-	Tools        *words         `yaml:"tools"`
-	Capabilities words          `yaml:"capabilities"`
-	Limits       amounts        `yaml:"limits"`
-	Budget       budget         `yaml:"budget"`
 	Input        any            `yaml:"input"`
 	Output       any            `yaml:"output"`
-	Gates        []gate         `yaml:"gates"`
-	Verifier     *verifier      `yaml:"verifier"`
-	Confidence   *confidence    `yaml:"confidence"`
-	Requires     words          `yaml:"requires"`
-	Optional     words          `yaml:"optional"`
-	Conflicts    words          `yaml:"conflicts"`
 	Tasks        []StandingTask `yaml:"tasks"`
 	CompleteAt   scalar         `yaml:"complete_at"`
 	Estimate     scalar         `yaml:"estimate"`
-	OnFailure    string         `yaml:"on_failure"`
-	Health       words          `yaml:"health"`
-	Retry        *retry         `yaml:"retry"`
-	Fallback     words          `yaml:"fallback"`
-	Tests        []any          `yaml:"tests"` // package eval reads them
-	Rules        []any          `yaml:"rules"` // package rulefile reads them
-	Boundary     string         `yaml:"boundary"`
 	Context      string         `yaml:"context"`
 	Isolation    string         `yaml:"isolation"`
-	Resources    amounts        `yaml:"resources"`
 	Skills       words          `yaml:"skills"`
+
+	// exported, because the reader of YAML sets no others
+	Allowed `yaml:",inline"`
+	Proof   `yaml:",inline"`
+	Others  `yaml:",inline"`
 
 	Members map[string]memberFile `yaml:"members"`
 	Result  map[string]string     `yaml:"result"` // expressions, by the fields of a team's output
+}
+
+// Allowed is what an agent may do and use.
+type Allowed struct {
+	Mode         string  `yaml:"mode"`
+	Tools        *words  `yaml:"tools"`
+	Capabilities words   `yaml:"capabilities"`
+	Rules        []any   `yaml:"rules"` // package rulefile reads them
+	Boundary     string  `yaml:"boundary"`
+	Limits       amounts `yaml:"limits"`
+	Budget       budget  `yaml:"budget"`
+	Resources    amounts `yaml:"resources"`
+}
+
+// Proof is what shows that an agent, or its work, is good.
+type Proof struct {
+	Gates      []gate      `yaml:"gates"`
+	Verifier   *verifier   `yaml:"verifier"`
+	Confidence *confidence `yaml:"confidence"`
+	Health     words       `yaml:"health"`
+	Tests      []any       `yaml:"tests"` // package eval reads them
+}
+
+// Others are the agents that an agent needs, and what follows when it fails.
+type Others struct {
+	Requires  words  `yaml:"requires"`
+	Optional  words  `yaml:"optional"`
+	Conflicts words  `yaml:"conflicts"`
+	Retry     *retry `yaml:"retry"`
+	Fallback  words  `yaml:"fallback"`
+	OnFailure string `yaml:"on_failure"`
 }
 
 type budget struct {
