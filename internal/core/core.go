@@ -148,7 +148,8 @@ type Input struct {
 }
 
 // HoldCall waits with a call whose server waits for a person's answer, and tells when
-// the server doesn't any more.
+// the server doesn't any more. It counts only while it is wanted: an attempt that has the
+// answer ends the call itself.
 type HoldCall struct {
 	IDs     belay.IDs // Call and Action are set
 	Attempt int

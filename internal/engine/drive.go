@@ -188,8 +188,12 @@ func earliest(a, b time.Time) time.Time {
 // record takes what an effect reports.
 func (v *drive) record(b *batch, r report) {
 	if r.ended != "" {
-		v.running[r.ended].cancel()
+		run := v.running[r.ended]
+		run.cancel()
 		delete(v.running, r.ended)
+		if _, waits := run.eff.(core.HoldCall); waits && !run.told.IsZero() {
+			r.facts = nil // what ended the wait says how the call ends
+		}
 	}
 	v.add(b, r.facts, nil, "")
 	if r.ack != nil {
