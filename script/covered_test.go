@@ -26,6 +26,7 @@ type door struct {
 const (
 	notCovered   = `"code":"NOT_COVERED"`
 	unknownTool  = `"code":"UNKNOWN_TOOL"`
+	outside      = `"code":"CAPABILITY"`
 	noMore       = unknownTool + `,"message":"there is no tool [\\"]*mcp__grows__more`
 	refusedSpawn = `"kind":"audit".*"command":"spawn_subagent".*`
 	refusedStart = `"kind":"audit".*"command":"begin_task".*`
@@ -57,10 +58,10 @@ var doors = []door{
 	{"a command of a manifest, called unasked", family, "", `{tool: deploy, args: {}}`, "", unknownTool},
 	{"a tool by tool_call", family, "", `{tool: tool_call, args: {name: exec, args: {command: touch made}}}`, "", unknownTool},
 	{"a tool that its kind hasn't got", "--tools coding,group:agents", "agent: explore, tools: [edit]", "", "", notCovered},
-	{"a tool that its kind hasn't got, unasked", "--tools coding,group:agents", "agent: plan", write, "", unknownTool},
+	{"a tool that its kind hasn't got, unasked", "--tools coding,group:agents", "agent: plan", write, "", outside},
 	{"a tool by the file of an agent", family, "agent: wide", shell, "", unknownTool},
 	{"a tool that its file hasn't got, by the call", "--tools coding,group:agents", "agent: narrow, tools: [write]", "", "", notCovered},
-	{"a tool that its file hasn't got, unasked", "--tools coding,group:agents", "agent: narrow", write, "", unknownTool},
+	{"a tool that its file hasn't got, unasked", "--tools coding,group:agents", "agent: narrow", write, "", outside},
 	{"a mode by the file of an agent", "--mode plan --tools coding,group:agents", "agent: bold", write, "", notCovered + ".*works in mode accept_edits"},
 	{"a mode by the file of an agent, incomparable", "--mode on_request --tools coding,group:agents", "agent: auto", write, "", notCovered + ".*works in mode auto"},
 	{"a provider by the file of an agent", "--tools coding,group:agents", "agent: elsewhere", "", "", notCovered + ".*no model of second"},

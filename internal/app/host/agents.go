@@ -211,7 +211,7 @@ func (h *Host) narrow(ctx context.Context, p *app.Place, r *thread.Rules, set *p
 		r.LeftOut = append(r.LeftOut, event.ContextOmission{Kind: "retry", Name: a.Name, Reason: "its file isn't trusted: neither it nor another agent tries again"})
 	}
 	r.UntrustedWorkspace = r.UntrustedWorkspace || !a.Trusted
-	r.Tools = toolsOf(a, r.Tools)
+	r.Tools, r.Withheld = toolsOf(a, r.Tools), withheld(a, p.Tools.Specs(), r.Withheld)
 	if s.Mode = policy.Narrower(a.Mode, s.Mode); a.Mode != "" && s.Mode != a.Mode {
 		r.LeftOut = append(r.LeftOut, event.ContextOmission{Kind: "mode", Name: string(a.Mode), Reason: "it allows more than " + string(s.Mode) + ", the mode here"})
 	}
@@ -294,6 +294,23 @@ func toolsOf(a *agentfile.Agent, have []belay.ToolSpec) []belay.ToolSpec {
 		have = slices.DeleteFunc(slices.Clone(have), func(t belay.ToolSpec) bool { return t.Handled == "" && !t.ReadOnly })
 	}
 	return have
+}
+
+// withheld are the names of tools that are kept from an agent: those of some before, and those
+// of all that its file doesn't let it have.
+func withheld(a *agentfile.Agent, all []belay.ToolSpec, before []string) []string {
+	has := map[string]bool{}
+	for _, t := range toolsOf(a, all) {
+		has[t.Name] = true
+	}
+	names := slices.Clone(before)
+	for _, t := range all {
+		if !has[t.Name] {
+			names = append(names, t.Name)
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // model takes the agent's model, if a provider has it. What doesn't count is said in the

@@ -71,17 +71,21 @@ func (r *Rules) Child(w ChildWish, prompt string, complete belay.ToolSpec) (*Rul
 		child.Output, child.Settings.Mode = judge.Output, belay.ModePlan
 		child.AskOutput()
 	}
-	child.Tools = nil
+	child.Tools, child.Withheld = nil, slices.Clip(r.Withheld)
 	for _, t := range r.Tools {
 		named := len(w.Tools) == 0 || slices.Contains(w.Tools, t.Name)
 		switch {
-		case t.Handled == "complete" || w.Judges && !readsFiles(t):
+		case t.Handled == "complete":
+			continue
+		case w.Judges && !readsFiles(t):
+			child.Withheld = append(child.Withheld, t.Name)
 			continue
 		case t.Handled == "ask":
 		case t.Handled == handledInput && r.Settings.Agents.Talk == belay.TalkTree: // to others of the tree
 		case t.Handled != "" && w.Depth >= r.Settings.Agents.OrDefaults().Depth: // it could start none
 			continue
 		case !named || agent.ReadOnly && t.Handled == "" && !t.ReadOnly:
+			child.Withheld = append(child.Withheld, t.Name)
 			continue
 		}
 		child.Tools = append(child.Tools, t)

@@ -1,6 +1,7 @@
 package thread
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"time"
@@ -68,6 +69,9 @@ func (d *decision) judge(c *Call) {
 func (d *decision) verdict(c *Call) (v policy.Verdict, refusal *event.Problem, waits bool) {
 	spec, known := d.rules.Tool(c.Name)
 	v = policy.Verdict{Decision: policy.Deny, Source: "rule", Rule: "builtin/unknown-tool", Tier: policy.TierDefault, ReasonCode: "UNKNOWN_TOOL", Reason: "no such tool in this turn"}
+	if !known && d.rules.withholds(c.Name) {
+		v.Rule, v.Tier, v.ReasonCode, v.Reason = "agent/tools", policy.TierAgent, codeCapability, "the agent may not call this tool"
+	}
 	refusal = d.refusal(spec, known, c)
 	if known {
 		q := d.policyRequest(d.rules, spec, c, d.now)
@@ -142,11 +146,10 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	switch {
 	case c.Check != "":
 		return c.Problem
+	case !known && d.rules.withholds(c.Name):
+		return cmp.Or(d.Turn.sameFailure(c), d.rules.beyond(c.Name))
 	case c.Problem != nil:
-		if p := d.Turn.sameFailure(c); p != nil {
-			return p
-		}
-		return c.Problem
+		return cmp.Or(d.Turn.sameFailure(c), c.Problem)
 	case !known:
 		return &event.Problem{Class: "not_found", Code: "UNKNOWN_TOOL", Message: "there is no tool " + c.Name}
 	case spec.Handled == "complete" && len(st.Calls) > 1:

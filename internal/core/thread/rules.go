@@ -20,8 +20,9 @@ type Rules struct {
 	Settings           belay.Settings   `json:"settings"`
 	Grants             []policy.Grant   `json:"grants,omitempty"`
 	Tools              []belay.ToolSpec `json:"tools"`
-	System             string           `json:"system"`           // instructions of the agent
-	Tokens             int64            `json:"tokens,omitempty"` // of System and Tools, as in belay.Content; 0: not counted
+	Withheld           []string         `json:"withheld,omitempty"` // names of tools that are here and that the agent may not call
+	System             string           `json:"system"`             // instructions of the agent
+	Tokens             int64            `json:"tokens,omitempty"`   // of System and Tools, as in belay.Content; 0: not counted
 	Workspace          string           `json:"workspace"`
 	Output             json.RawMessage  `json:"output,omitempty"` // JSON Schema of complete_task's output, and of a plain answer that ends a turn
 	Boundary           Boundary         `json:"boundary"`
@@ -229,6 +230,23 @@ func (r *Rules) Tool(name string) (belay.ToolSpec, bool) {
 	}
 	return belay.ToolSpec{}, false
 }
+
+// withholds reports whether a tool is kept from the agent of the turn, by its kind, its
+// file or the call that started it.
+func (r *Rules) withholds(name string) bool { return r != nil && slices.Contains(r.Withheld, name) }
+
+// beyond refuses the agent a tool that is kept from it.
+func (r *Rules) beyond(name string) *event.Problem {
+	names := make([]string, len(r.Tools))
+	for i, t := range r.Tools {
+		names[i] = t.Name
+	}
+	return &event.Problem{Class: "denied", Code: codeCapability, Message: "agent " + r.Agent + " may not call " + name, Hint: event.CutText("it may call "+strings.Join(names, ", "), 600)}
+}
+
+// codeCapability refuses an agent a call that its kind, its file or the call that started it
+// doesn't cover.
+const codeCapability = "CAPABILITY"
 
 // completionTool is the name of the tool that ends a turn.
 func (r *Rules) completionTool() string {

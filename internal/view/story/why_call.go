@@ -184,6 +184,7 @@ func refusal(code string) string {
 		"SAME_FAILURE":  "The same call had failed, or was denied, twice in the same way; a third time is not tried unless something has changed.",
 		"OTHER_WRITER":  "Another session had become the writer of the workspace before it was to run again.",
 		"CALL_LIMIT":    "The turn's tool calls were used up.",
+		"CAPABILITY":    "The tool is there, but the agent's kind, its file or the call that started it doesn't let it call this one.",
 		"UNKNOWN_TOOL":  "The turn's inventory, fixed when it began, has no such tool.",
 		"STEERED":       "A message for the running turn came before the call had begun, so the model was to decide anew.",
 		"INTERRUPTED":   "The turn was stopped before the call was over.",
@@ -236,6 +237,10 @@ func (c *call) adviseAfterDenial(a *Answer) {
 		a.next("shows what this machine can confine", "belay doctor")
 	case v.ReasonCode == "MODE_PLAN":
 		resume(a, t, "leaves plan mode: what changes things is asked about", "mode", belay.ModeDefault)
+	case v.ReasonCode == "CAPABILITY":
+		if u := as[event.TurnStarted](t.started).Agent; u != nil {
+			a.next("shows what the agent may do", "belay agents show %s", u.Name)
+		}
 	case v.ReasonCode == "NO_POLICY":
 		resume(a, t, "uses a mode that has rules", "mode", belay.ModeDefault)
 	case v.ReasonCode == "OTHER_WRITER" || f.Problem.Code == "OTHER_WRITER":
