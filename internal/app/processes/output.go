@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"io"
 	"slices"
 	"strings"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/exec"
@@ -106,6 +108,7 @@ type ReadProcessOutput struct {
 	Process belay.ProcessID `json:"processId"`
 	Offset  int64           `json:"offset,omitempty" jsonschema:"the first byte; a negative number counts from the end"`
 	Bytes   int64           `json:"bytes,omitempty" jsonschema:"how many at most; 1 MB when it is left out, which is the most"`
+	Find    string          `json:"find,omitempty" jsonschema:"begin with the line that has this text, at the offset or behind it; the case of a to z doesn't matter"`
 	app.AsOf
 }
 
@@ -119,11 +122,44 @@ type OutputShown struct {
 	Status  string          `json:"status,omitempty"` // how it ended, in words
 	Size    int64           `json:"size"`             // of the whole output so far, in bytes
 	Offset  int64           `json:"offset"`           // of the first byte: later than asked for where nothing was kept
+	Found   *int64          `json:"found,omitempty"`  // where the text that was looked for is; left out: nowhere behind the offset
 	Data    []byte          `json:"data"`             // in base64
 }
 
 // MaxOutput is how much of an output is read at once, in bytes.
 const MaxOutput = 1 << 20
+
+const maxLine = 32 << 10 // of a line is shown before what was found in it
+
+// reader reads an output from a place on. What wasn't kept is read as zeros, so that each
+// byte stays in its place.
+type reader struct {
+	ctx     context.Context
+	o       *Output
+	at      int64
+	zerosTo int64
+}
+
+func (r *reader) Read(b []byte) (n int, err error) {
+	if r.at >= r.zerosTo {
+		part, at, err := r.o.Read(r.ctx, r.at, len(b))
+		switch {
+		case err != nil:
+			return 0, err
+		case len(part) == 0:
+			return 0, io.EOF
+		case at == r.at:
+			n = copy(b, part)
+			r.at += int64(n)
+			return n, nil
+		}
+		r.zerosTo = at
+	}
+	n = int(min(r.zerosTo-r.at, int64(len(b))))
+	clear(b[:n])
+	r.at += int64(n)
+	return n, nil
+}
 
 func readProcessOutput(ctx context.Context, c *app.Call, f app.Fresh, in *ReadProcessOutput) (*OutputShown, error) {
 	if err := cmp.Or(input.Named("processId", string(in.Process)), input.ID("sessionId", string(in.Session))); err != nil {
@@ -131,6 +167,9 @@ func readProcessOutput(ctx context.Context, c *app.Call, f app.Fresh, in *ReadPr
 	}
 	if in.Bytes < 0 || in.Bytes > MaxOutput {
 		return nil, input.At("bytes", belay.Errorf(belay.CodeBadCommand, "%d bytes can't be read at once", in.Bytes).WithHint("leave it out for as many as can be: %d", MaxOutput))
+	}
+	if err := read.Findable("find", in.Find); err != nil {
+		return nil, err
 	}
 	o, err := OpenOutput(ctx, c, in.Session, in.Process)
 	if err != nil {
@@ -143,6 +182,17 @@ func readProcessOutput(ctx context.Context, c *app.Call, f app.Fresh, in *ReadPr
 	out := &OutputShown{Fresh: f, Session: o.IDs.Session, Thread: o.IDs.Thread, Process: in.Process, Ended: o.Kept.Ended, Size: o.Size}
 	if o.Kept.Ended {
 		out.Status = o.Kept.Status
+	}
+	if in.Find != "" {
+		found, line, err := read.Find(&reader{ctx: ctx, o: o, at: from}, in.Find, from)
+		switch {
+		case err != nil:
+			return nil, input.At("processId", err)
+		case found < 0:
+			out.Data, out.Offset = []byte{}, o.Size
+			return out, nil
+		}
+		out.Found, from = &found, max(line, found-maxLine)
 	}
 	if out.Data, out.Offset, err = o.Read(ctx, from, int(cmp.Or(in.Bytes, MaxOutput))); err != nil {
 		return nil, input.At("processId", err)

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"iter"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -122,5 +124,45 @@ func TestAProcessIsFoundWithoutReadingTheStore(t *testing.T) {
 	p.appendAs("sess_c", belay.IDs{Session: "sess_c", Process: "proc_2"}, event.ProcessFailed{}) // it never ran
 	if o, err := OpenOutput(ctx, call, "", "proc_2"); err != nil || o.IDs.Session != "sess_c" {
 		t.Errorf("one that couldn't be started: %+v, %v", o, err)
+	}
+}
+
+// TestTextIsFoundInAnOutput: the line that has it, at an offset or behind it, or nothing.
+func TestTextIsFoundInAnOutput(t *testing.T) {
+	p := newLogged(t)
+	ctx := t.Context()
+	p.append("sess_a", event.SessionCreated{Workspace: "/w"})
+	lines, wide := strings.Repeat("a line of it\n", 20_000), strings.Repeat("x", 50_000)
+	ran := belay.IDs{Session: "sess_a", Thread: "thr_a", Process: "proc_1"}
+	said, size := []event.Payload{event.ProcessStarted{}}, int64(0)
+	for part := range slices.Chunk([]byte(lines+"first Needle\n"+lines+wide+"second needle\n"), 10_001) {
+		said = append(said, event.ProcessOutput{Offset: size, Text: string(part)})
+		size += int64(len(part))
+	}
+	said = append(said, event.ProcessOutput{Offset: size + 200_000, Text: "third needle"}) // nothing was kept in between
+	p.appendAs("sess_a", ran, said...)
+	p.must(view.Catchup(ctx, p.DB))
+	call := &app.Call{Runtime: &app.Runtime{Store: p.DB, Reads: &read.Reads{Store: p.DB, Views: view.NewFollower(p.DB)}}, Command: "read_process_output"}
+	first := int64(len(lines) + len("first "))
+	second := int64(2*len(lines) + len("first Needle\n") + len(wide) + len("second "))
+	third := second + int64(len("needle\n")) + 200_000 + int64(len("third "))
+	for _, x := range []struct {
+		from, found, offset int64
+		find                string
+	}{
+		{0, first, first - 6, "needle"}, {first, first, first, "NEEDLE"}, {first + 1, second, second - maxLine, "needle"},
+		{second + 1, third, third - 6, "needle"}, {third + 1, -1, third + 6, "needle"}, {0, -1, third + 6, "nothing like it"}, {-6, third, third, "needle"},
+	} {
+		out, err := readProcessOutput(ctx, call, app.Fresh{}, &ReadProcessOutput{Session: "sess_a", Process: "proc_1", Offset: x.from, Find: x.find, Bytes: 100})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if out.Offset != x.offset || (out.Found == nil) != (x.found < 0) || out.Found != nil && *out.Found != x.found {
+			t.Errorf("%q from %d: %+v", x.find, x.from, out)
+		}
+	}
+	_, err := readProcessOutput(ctx, call, app.Fresh{}, &ReadProcessOutput{Session: "sess_a", Process: "proc_1", Find: strings.Repeat("x", 201)})
+	if belay.CodeOf(err) != belay.CodeTooLarge {
+		t.Errorf("a long text is looked for: %v", err)
 	}
 }

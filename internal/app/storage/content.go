@@ -1,7 +1,6 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -37,10 +36,7 @@ type ContentShown struct {
 	Next   int64        `json:"next,omitempty"`  // offset of what follows; 0: nothing does
 }
 
-const (
-	maxPart = 64 << 10
-	maxFind = 200
-)
+const maxPart = 64 << 10
 
 func readContent(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*ContentShown, error) {
 	d, session := belay.Digest(q.ID), belay.SessionID(q.Values.Get("session"))
@@ -59,8 +55,8 @@ func readContent(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*C
 		return nil, err
 	}
 	find := q.Values.Get("find")
-	if len(find) > maxFind {
-		return nil, input.At("query find", belay.Errorf(belay.CodeTooLarge, "the text has %d bytes; at most %d are looked for", len(find), maxFind).WithHint("look for a part of it"))
+	if err := read.Findable("query find", find); err != nil {
+		return nil, err
 	}
 	gone := belay.Errorf(belay.CodeNotFound, "no fact of the session names a content with this digest, or it isn't kept any more").At(q.ID)
 	if named, err := c.Reads.Names.Named(ctx, c.Store, session, d); err != nil || !named {
@@ -160,17 +156,6 @@ func (s *ContentShown) put(b []byte, limit int64) {
 	}
 }
 
-// lower is a text in lower case as far as it is ASCII: each byte stays in its place.
-func lower(b []byte) []byte {
-	out := bytes.Clone(b)
-	for i, c := range out {
-		if 'A' <= c && c <= 'Z' {
-			out[i] = c + 'a' - 'A'
-		}
-	}
-	return out
-}
-
 // seek moves to the beginning of the line that has a text.
 func (s *ContentShown) seek(ctx context.Context, in store.Blobs, find string) error {
 	r, err := in.Open(ctx, s.Digest)
@@ -184,30 +169,9 @@ func (s *ContentShown) seek(ctx context.Context, in store.Blobs, find string) er
 		}
 		return err
 	}
-	want := lower([]byte(find))
-	buf, at, line := make([]byte, 0, maxPart+maxFind), s.Offset, s.Offset // at: of buf
-	for {
-		n, err := io.ReadFull(r, buf[len(buf):min(len(buf)+maxPart, cap(buf))])
-		buf = buf[:len(buf)+n]
-		if i := bytes.Index(lower(buf), want); i >= 0 {
-			found := at + int64(i)
-			if nl := bytes.LastIndexByte(buf[:i], '\n'); nl >= 0 {
-				line = at + int64(nl) + 1
-			}
-			s.Found, s.Offset = &found, max(line, found-maxPart/2)
-			return nil
-		}
-		if err != nil {
-			if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
-				return nil
-			}
-			return err
-		}
-		kept := min(len(buf), len(want)-1)
-		if nl := bytes.LastIndexByte(buf[:len(buf)-kept], '\n'); nl >= 0 {
-			line = at + int64(nl) + 1
-		}
-		at += int64(len(buf) - kept)
-		buf = buf[:copy(buf, buf[len(buf)-kept:])]
+	found, line, err := read.Find(r, find, s.Offset)
+	if err == nil && found >= 0 {
+		s.Found, s.Offset = &found, max(line, found-maxPart/2)
 	}
+	return err
 }

@@ -26,6 +26,7 @@ type Answer struct {
 // Fact is a fact that supports an answer.
 type Fact struct {
 	Event  belay.EventID  `json:"event"`
+	At     time.Time      `json:"at"`
 	Stream belay.StreamID `json:"stream"`
 	Seq    int64          `json:"sequence"`
 	Text   string         `json:"text"`
@@ -147,7 +148,7 @@ func (a *Answer) stands(events ...*event.Envelope) {
 		if e == nil {
 			continue
 		}
-		f := Fact{Event: e.ID(), Stream: e.Stream, Seq: e.Seq, Text: Line(*e)}
+		f := Fact{Event: e.ID(), At: e.Time, Stream: e.Stream, Seq: e.Seq, Text: Line(*e)}
 		at := slices.IndexFunc(a.Facts, func(o Fact) bool { return o.Stream == f.Stream && o.Seq >= f.Seq })
 		switch {
 		case at < 0:
