@@ -16,7 +16,7 @@ func Commands() []app.Command {
 		app.Define("interrupt_turn", auth.Work, true, "End the running turn, or one that waits; its partial text is kept.", Interrupt),
 		app.Define("resume_thread", auth.Work, true, "Go on with an unfinished turn, under other settings perhaps.", resumeThread),
 		app.Define("update_thread", auth.Work, true, "Change the mode, the model or other settings of a session; a running turn continues under them.", Update),
-		app.Define("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", retryTask),
+		app.Define("retry_task", auth.Work, true, "Start another attempt of a task that ended without success.", Retry),
 		app.Define("remove_queued_turn", auth.Work, true, "Remove a turn that waits.", Remove),
 		app.Define("promote_queued_turn", auth.Work, true, "Move a waiting turn to the front, or to another place.", Promote),
 		app.Define("reorder_queued_turns", auth.Work, true, "Put the turns that wait into another order.", Reorder),

@@ -160,7 +160,8 @@ type RetryTask struct {
 	Reason  string          `json:"reason,omitempty"`
 }
 
-func retryTask(ctx context.Context, r *app.Call, in *RetryTask) (*app.Result, error) {
+// Retry starts another attempt of a task that has ended without success.
+func Retry(ctx context.Context, r *app.Call, in *RetryTask) (*app.Result, error) {
 	if err := cmp.Or(input.ID("turnId", string(in.Turn)), input.Text("reason", in.Reason, app.MaxReason)); err != nil {
 		return nil, err
 	}

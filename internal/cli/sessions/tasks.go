@@ -10,6 +10,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/tasks"
+	"github.com/belay-run/belay/internal/app/turns"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/lib/match"
@@ -24,6 +25,7 @@ type TasksCmd struct {
 	Create   tasksCreateCmd   `cmd:"" use:"create_task" help:"Plan a task; it is started later."`
 	Update   tasksUpdateCmd   `cmd:"" use:"update_task" help:"Change a task that hasn't ended."`
 	Start    tasksStartCmd    `cmd:"" use:"start_task" help:"Start a task as soon as no other task blocks it."`
+	Retry    tasksRetryCmd    `cmd:"" use:"retry_task" help:"Start another attempt of a task that ended without success."`
 	Progress tasksProgressCmd `cmd:"" use:"append_task_progress" help:"Record how far a task is."`
 	Complete tasksCompleteCmd `cmd:"" use:"complete_task" help:"Complete a task of which no attempt runs."`
 	Pause    tasksPauseCmd    `cmd:"" use:"pause_task" help:"Keep a task, its parts and their agents from beginning anything more."`
@@ -374,6 +376,25 @@ func (c *tasksStartCmd) Order(ctx context.Context, a *command.Program, r *app.Ru
 		return 0, err
 	}
 	return a.Tell(ctx, r, res, map[string]string{"queued": "it starts when nothing blocks it", "blocked": "it is blocked"}[t.Status]+map[bool]string{true: "started"}[t.Count > 0])
+}
+
+type tasksRetryCmd struct {
+	inSession
+	Message string `short:"m" placeholder:"TEXT" help:"Why."`
+	Task    string `arg:"" help:"Its id or title, or the beginning of its id."`
+}
+
+// Order implements command.Orderer.
+func (c *tasksRetryCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	id, found, err := c.find(ctx, a, r, c.Task)
+	if err != nil {
+		return 0, err
+	}
+	res, err := turns.Retry(ctx, r.Call("retry_task"), &turns.RetryTask{Session: id, Task: found[0], Reason: c.Message})
+	if err != nil {
+		return 0, err
+	}
+	return a.Tell(ctx, r, res, "another attempt begins")
 }
 
 type tasksCancelCmd struct {
