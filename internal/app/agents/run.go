@@ -117,7 +117,7 @@ func Run(ctx context.Context, r *app.Call, in *RunAgents, ws string, settings be
 	}
 	for i, m := range t.members {
 		t.made = i + 1
-		m.made, m.task, m.thread = t.made, belay.TaskID(t.id(belay.PrefixTask, 0)), belay.ThreadID(t.id(belay.PrefixThread, 0))
+		m.made, m.Task, m.thread = t.made, belay.TaskID(t.id(belay.PrefixTask, 0)), belay.ThreadID(t.id(belay.PrefixThread, 0))
 	}
 	if err := t.whole(ctx); err != nil {
 		return nil, err
@@ -128,9 +128,9 @@ func Run(ctx context.Context, r *app.Call, in *RunAgents, ws string, settings be
 		}
 	}
 	for _, m := range t.members {
-		if m.starved != "" {
-			for _, id := range append([]belay.TaskID{m.task}, m.parts...) { // the whole first: it has the reason
-				if _, err := r.Send(ctx, in.Session, id.Stream(), belay.FailTask{Reason: m.starved}); err != nil {
+		if m.Starved != "" {
+			for _, id := range append([]belay.TaskID{m.Task}, m.parts...) { // the whole first: it has the reason
+				if _, err := r.Send(ctx, in.Session, id.Stream(), belay.FailTask{Reason: m.Starved}); err != nil {
 					return nil, err
 				}
 			}
@@ -162,22 +162,15 @@ type team struct {
 
 // member is one of them.
 type member struct {
-	*agentfile.Agent
-	made   int          // its ids
-	task   belay.TaskID // of all its work
-	parts  []belay.TaskID
+	*agentfile.Part
+	made   int            // its ids
+	parts  []belay.TaskID // of its work, if they are several
 	texts  []string
 	titles []string // of parts
 	thread belay.ThreadID
 	ref    belay.Ref // its rules
 	again  belay.Retry
 	memory belay.MemoryNeed
-	after  []*member
-	path   belay.Duration // how long the work is estimated that begins with it
-
-	spec    *agentfile.Member // of a team that a file makes; nil: none does
-	tokens  int64             // that it was allotted; 0: nothing is
-	starved string            // why it can't begin
 }
 
 // id is the next id of the team.
@@ -234,7 +227,7 @@ func (t *team) choose(cat *agentfile.Catalog) error {
 		return input.At("agents", belay.Errorf(belay.CodeTooMany, "these are %d agents; %d can work in one session", len(whole), maxMembers))
 	}
 	for _, a := range whole {
-		m := &member{Agent: a, texts: t.texts(a)}
+		m := &member{Part: &agentfile.Part{Agent: a}, texts: t.texts(a)}
 		m.titles = slices.Clone(m.texts)
 		if t.in.Input != nil && a == named[0] {
 			if len(m.texts) == 0 {
@@ -251,7 +244,7 @@ func (t *team) choose(cat *agentfile.Catalog) error {
 		}
 		for _, n := range a.Requires {
 			if i := slices.IndexFunc(t.members, func(b *member) bool { return b.Name == n.Name && b.Fits(n.Range) }); i >= 0 {
-				m.after = append(m.after, t.members[i])
+				m.After = append(m.After, t.members[i].Part)
 			}
 		}
 		t.members = append(t.members, m)
@@ -284,43 +277,11 @@ func (t *team) texts(a *agentfile.Agent) (texts []string) {
 	return texts
 }
 
-// order puts the members in the order in which they begin where several could: by
-// priority, then by the longest way that begins with them.
-func (t *team) order() {
-	for _, m := range slices.Backward(t.members) {
-		m.path += cmp.Or(m.Estimate, 1)
-		for _, b := range m.after {
-			b.path = max(b.path, m.path)
-		}
-	}
-	var out []*member
-	for len(out) < len(t.members) {
-		var next *member
-		for _, m := range t.members {
-			ready := !slices.Contains(out, m) && !slices.ContainsFunc(m.after, func(b *member) bool { return !slices.Contains(out, b) })
-			if ready && (next == nil || m.priority() > next.priority() || m.priority() == next.priority() && m.path > next.path) {
-				next = m
-			}
-		}
-		out = append(out, next)
-	}
-	t.members = out
-}
-
-func (m *member) priority() int {
-	return map[string]int{"critical": 2, "high": 1, "low": -1}[m.Priority]
-}
-
 // rules keeps what the member's turns are decided by.
 func (m *member) rules(ctx context.Context, t *team) (err error) {
 	s := t.settings
-	s.Agent = m.Origin + ":" + m.Name
-	if m.Version != "" {
-		s.Agent += "@=" + m.Version
-	}
-	if m.tokens > 0 && (s.Limits.Tokens == 0 || m.tokens < s.Limits.Tokens) {
-		s.Limits.Tokens = m.tokens
-	}
+	s.Agent = m.Exactly()
+	s.Limits = s.Limits.Within(belay.Limits{Tokens: m.Allowed.Tokens, MicroUSD: m.Allowed.MicroUSD})
 	if m.ref, err = t.r.Workspaces.Rules(ctx, t.r.By.String(), t.ws, s); err != nil {
 		return err
 	}
@@ -336,13 +297,13 @@ func (m *member) rules(ctx context.Context, t *team) (err error) {
 		return belay.Errorf(belay.CodeBadState, "agent %s declares %s of memory, and agents-memory is %s", m.Title(), policy.SizeText(m.memory.Declared), policy.SizeText(most)).At(m.Path).
 			WithHint("lower its limits.memory, or raise the setting agents-memory")
 	}
-	if m.spec == nil {
+	if m.Spec == nil {
 		return nil
 	}
-	if len(rules.Input) > 0 && len(m.spec.Input) == 0 {
-		return belay.Errorf(belay.CodeBadInput, "member %s gets no input, and its agent wants some", m.spec.Name).At(t.file.Path).WithHint("its schema is %s", app.Cut(string(rules.Input), 500))
+	if len(rules.Input) > 0 && len(m.Spec.Input) == 0 {
+		return belay.Errorf(belay.CodeBadInput, "member %s gets no input, and its agent wants some", m.Spec.Name).At(t.file.Path).WithHint("its schema is %s", app.Cut(string(rules.Input), 500))
 	}
-	for _, name := range m.spec.Fallback {
+	for _, name := range m.Spec.Fallback {
 		s.Agent = name
 		ref, err := t.r.Workspaces.Rules(ctx, t.r.By.String(), t.ws, s)
 		if err != nil {
@@ -357,27 +318,26 @@ func (m *member) rules(ctx context.Context, t *team) (err error) {
 // plan makes the member's task, and those that are its parts.
 func (m *member) plan(ctx context.Context, t *team) error {
 	t.made = m.made
-	shown := Member{Agent: m.Title(), Task: m.task, Starved: m.starved}
-	var blockers []belay.Blocker
-	for _, b := range m.after {
+	shown := Member{Agent: m.Title(), Task: m.Task, Starved: m.Starved}
+	for _, b := range m.After {
 		shown.After = append(shown.After, b.Title())
-		blockers = append(blockers, belay.Blocker{Task: b.task, OnFailed: b.onFailed()})
 	}
-	plan := belay.TaskPlan{Title: m.Name, Owner: m.Title(), Priority: m.priority(), Retry: m.again}
-	if m.spec != nil {
-		plan.Title, plan.Optional, shown.Name = m.spec.Name, m.spec.Optional, m.spec.Name
-		if err := m.bind(ctx, t, &plan); err != nil {
+	plan, blockers := m.Plan(), m.Blockers()
+	plan.Retry = m.again
+	if m.Spec != nil {
+		shown.Name = m.Spec.Name
+		if err := t.keep(ctx, m.Binding(m.texts[0], t.data(), m.ref), &plan); err != nil {
 			return err
 		}
 	}
 	if len(m.texts) == 1 {
 		t.out.Members = append(t.out.Members, shown)
-		return t.planned(ctx, belay.PlanTask{Task: m.task, Parent: t.task, Plan: plan, BlockedBy: blockers}, m.texts[0])
+		return t.planned(ctx, belay.PlanTask{Task: m.Task, Parent: t.task, Plan: plan, BlockedBy: blockers}, m.texts[0])
 	}
 	whole := plan
 	whole.Retry = belay.Retry{}
 	whole.CompleteAt = cmp.Or(m.CompleteAt, 1)
-	if err := t.planned(ctx, belay.PlanTask{Task: m.task, Plan: whole}, strings.Join(m.texts, "\n")); err != nil {
+	if err := t.planned(ctx, belay.PlanTask{Task: m.Task, Plan: whole}, strings.Join(m.texts, "\n")); err != nil {
 		return err
 	}
 	for i, text := range m.texts {
@@ -388,7 +348,7 @@ func (m *member) plan(ctx context.Context, t *team) error {
 		}
 		plan.Title, _, _ = strings.Cut(m.titles[i], "\n")
 		plan.Title = app.Cut(plan.Title, 80)
-		if err := t.planned(ctx, belay.PlanTask{Task: part, Parent: m.task, Plan: plan, BlockedBy: before}, text); err != nil {
+		if err := t.planned(ctx, belay.PlanTask{Task: part, Parent: m.Task, Plan: plan, BlockedBy: before}, text); err != nil {
 			return err
 		}
 		m.parts = append(m.parts, part)
@@ -398,20 +358,12 @@ func (m *member) plan(ctx context.Context, t *team) error {
 	return nil
 }
 
-// onFailed is what becomes of those that require the member if it fails.
-func (m *member) onFailed() string {
-	if m.OnFailure == agentfile.GoOn || m.spec != nil && m.spec.Optional {
-		return belay.OnFailedRun
-	}
-	return belay.OnFailedSkip
-}
-
 // work are the tasks that are started.
 func (m *member) work() []belay.TaskID {
 	if len(m.parts) > 0 {
 		return m.parts
 	}
-	return []belay.TaskID{m.task}
+	return []belay.TaskID{m.Task}
 }
 
 func (t *team) planned(ctx context.Context, c belay.PlanTask, text string) error {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -12,7 +11,6 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/config/agentfile"
-	"github.com/belay-run/belay/internal/core/budget"
 )
 
 // fromFile makes the team of a file's members. Each gets a task; what it begins after are
@@ -21,23 +19,30 @@ func (t *team) fromFile(cat *agentfile.Catalog, a *agentfile.Agent) error {
 	if _, err := cat.Told(t.in.Agents[0], "team", t.data(), true); err != nil {
 		return input.At("input", err)
 	}
+	parts, err := cat.Cast(a)
+	if err != nil {
+		return input.At("agents", err)
+	}
 	t.file = a
-	by := map[string]*member{}
-	for i := range a.Members {
-		spec := &a.Members[i]
-		of, err := cat.Find(spec.Agent)
-		if err != nil {
-			return input.At("agents", fmt.Errorf("member %s of %s: %w", spec.Name, a.Title(), err))
-		}
-		m := &member{Agent: of, spec: spec, texts: []string{t.objective(of)}}
-		for _, name := range spec.After {
-			m.after = append(m.after, by[name])
-		}
-		by[spec.Name] = m
-		t.members = append(t.members, m)
+	for _, p := range parts {
+		t.members = append(t.members, &member{Part: p, texts: []string{t.objective(p.Agent)}})
 	}
 	t.order()
 	return nil
+}
+
+// order puts the members in the order in which they begin where several could.
+func (t *team) order() {
+	parts := agentfile.InOrder(t.parts())
+	slices.SortFunc(t.members, func(a, b *member) int { return cmp.Compare(slices.Index(parts, a.Part), slices.Index(parts, b.Part)) })
+}
+
+func (t *team) parts() (parts []*agentfile.Part) {
+	for _, m := range t.members {
+		m.Turns = len(m.texts)
+		parts = append(parts, m.Part)
+	}
+	return parts
 }
 
 // pastRuns is how far back the runs lie by which members are estimated.
@@ -81,42 +86,19 @@ func (t *team) estimates(ctx context.Context) error {
 				m.Agent = &known
 			}
 		}
-		m.path = 0
 	}
 	t.order()
 	return nil
 }
 
-// allot shares the tokens of the team among its members, by priority. One that would get
-// less than it needs at least doesn't begin, and what it would have had is for others.
+// allot shares the tokens of the team among its members, and the money of one that a file
+// makes.
 func (t *team) allot() {
-	total := cmp.Or(t.settings.Limits.Tokens, t.settings.Budget.Tokens)
+	total := belay.Amounts{Tokens: cmp.Or(t.settings.Limits.Tokens, t.settings.Budget.Tokens)}
 	if t.file != nil {
-		total = cmp.Or(t.file.Tokens.Optimal, total)
+		total.Tokens, total.MicroUSD = cmp.Or(t.file.Tokens.Optimal, total.Tokens), t.file.Limits.MicroUSD
 	}
-	if total == 0 {
-		return
-	}
-	asked := make([]budget.Request, len(t.members))
-	for i, m := range t.members { // what a file says is for a turn
-		turns := int64(len(m.texts))
-		least := m.Tokens.Min * turns
-		asked[i] = budget.Request{ID: m.called(), Priority: m.priority(), Min: least, Optimal: cmp.Or(m.Tokens.Optimal*turns, max(least, total/int64(len(t.members))))}
-	}
-	for i, share := range budget.Allocate(total, asked) {
-		m := t.members[i]
-		if m.tokens = share.Amount / int64(len(m.texts)); m.tokens == 0 {
-			m.starved = fmt.Sprintf("TOKENS: member %s needs at least %d tokens, and of the team's %d no more are left", m.called(), max(asked[i].Min, 1), total)
-		}
-	}
-}
-
-// called is what the team calls the member.
-func (m *member) called() string {
-	if m.spec != nil {
-		return m.spec.Name
-	}
-	return m.Name
+	agentfile.Allot(total, t.parts())
 }
 
 // whole plans the task that the members' are parts of.
@@ -127,39 +109,23 @@ func (t *team) whole(ctx context.Context) error {
 	t.made = 0
 	t.task = belay.TaskID(t.id(belay.PrefixTask, 0))
 	t.out.Team = t.task
-	plan := belay.TaskPlan{Title: t.file.Name, Owner: t.file.Title(), CompleteAt: cmp.Or(t.file.CompleteAt, 1)}
-	if len(t.file.Result) > 0 {
-		b := belay.Binding{Values: t.file.Result, Team: t.data(), Members: map[string]belay.TaskID{}, Output: t.file.Output}
-		for _, m := range t.members {
-			b.Members[m.spec.Name] = m.task
-		}
-		ref, err := t.keep(ctx, b)
-		if err != nil {
-			return err
-		}
-		plan.Input = &ref
+	plan, output := t.file.Whole(t.parts(), t.data())
+	if err := t.keep(ctx, output, &plan); err != nil {
+		return err
 	}
 	return t.planned(ctx, belay.PlanTask{Task: t.task, Plan: plan}, cmp.Or(strings.TrimSpace(t.in.Text), t.file.Description, "The work of team "+t.file.Name))
 }
 
-// bind keeps what the input of a member is made of when it begins.
-func (m *member) bind(ctx context.Context, t *team, plan *belay.TaskPlan) error {
-	if len(m.spec.Input) == 0 {
+// keep keeps what the input of a plan is made of; nil: it has none.
+func (t *team) keep(ctx context.Context, b *belay.Binding, plan *belay.TaskPlan) error {
+	if b == nil {
 		return nil
 	}
-	b := belay.Binding{Text: m.texts[0], Values: m.spec.Input, Team: t.data(), Members: map[string]belay.TaskID{}, Rules: m.ref}
-	for _, before := range m.after {
-		b.Members[before.spec.Name] = before.task
-	}
-	ref, err := t.keep(ctx, b)
-	plan.Input = &ref
-	return err
-}
-
-func (t *team) keep(ctx context.Context, b belay.Binding) (belay.Ref, error) {
 	raw, err := json.Marshal(b)
 	if err != nil {
-		return belay.Ref{}, err
+		return err
 	}
-	return t.r.Store.Put(ctx, t.r.Workspaces.Secrets().Bytes(raw), "application/json")
+	ref, err := t.r.Store.Put(ctx, t.r.Workspaces.Secrets().Bytes(raw), "application/json")
+	plan.Input = &ref
+	return err
 }
