@@ -221,7 +221,7 @@ func (m *machine) accept() {
 	defer p.off()
 	rules := thread.Rules{Workspace: m.dir, Boundary: thread.Boundary{Level: "L0", Why: "test", Network: "full"}, System: "test",
 		Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsWait, Limits: belay.DefaultLimits, Agents: m.agents, Budget: belay.Amounts{MicroUSD: 30_000, Calls: 100}},
-		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "scripted"}}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}}
+		Models:   thread.Models{Routes: []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "scripted"}}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}}}
 	if m.edit != nil {
 		rules.Settings.Mode = belay.ModeDefault
 	}

@@ -377,7 +377,7 @@ func TestCrashesWhileAConversationIsShortened(t *testing.T) {
 		rules := thread.Rules{Workspace: dir, System: "test", Tokens: 500, Tools: set.Specs(),
 			Settings: belay.Settings{Provider: "far", Mode: belay.ModeDefault, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits, Budget: belay.Amounts{MicroUSD: 100_000_000}},
 			Grants:   []policy.Grant{{Tool: "look", Tier: policy.TierUser, Kind: "rule"}},
-			Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "far", Model: "m"}, Context: 20_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}}
+			Models:   thread.Models{Routes: []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "far", Model: "m"}, Context: 20_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}}}
 		for life := 0; ; life++ {
 			ctx, cut := context.WithCancelCause(t.Context())
 			h := data.Open(memory.Options{})

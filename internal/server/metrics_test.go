@@ -62,7 +62,7 @@ func TestAgentsBeyond200AreOneFigure(t *testing.T) {
 	(&exposition{w: &b}).agents(story.Most(fold.Sum(), maxAgents))
 	health := make([]agents.AgentFile, 203)
 	for i := range health {
-		health[i] = agents.AgentFile{Agent: &agentfile.Agent{Name: fmt.Sprintf("a%03d", i), Trusted: true}, Health: agents.AgentHealth{Status: []string{"healthy", "unhealthy"}[i%2]}}
+		health[i] = agents.AgentFile{Agent: &agentfile.Agent{Name: fmt.Sprintf("a%03d", i), Source: agentfile.Source{Trusted: true}}, Health: agents.AgentHealth{Status: []string{"healthy", "unhealthy"}[i%2]}}
 	}
 	(&exposition{w: &b}).health(health)
 	promtool(t, b.Bytes())

@@ -229,8 +229,8 @@ func (h *Host) Draft(ctx context.Context, p *app.Place, by string, c config.Sett
 		return app.Draft{}, err
 	}
 	rules := &thread.Rules{Settings: c.Settings, Tools: offered(p, c.Settings), System: SystemPrompt(c.Completion), Workspace: p.Path(), Output: c.Schema, Boundary: h.c.Boundary(),
-		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(), Routes: h.c.Models.Routes(p.Workspace, c.Settings),
-		Environment: c.Provider != config.Direct, Cwd: p.Cwd()}
+		UntrustedWorkspace: under.Untrusted, Home: h.c.Env.Get("HOME"), Shadowed: p.Shadowed(),
+		Models: thread.Models{Routes: h.c.Models.Routes(p.Workspace, c.Settings)}, Told: thread.Told{Environment: c.Provider != config.Direct, Cwd: p.Cwd()}}
 	rules.Profile.Priced = limitsMoney(c)
 	if under.Raw != nil {
 		rules.Govern(under.Ref(), under.Set)

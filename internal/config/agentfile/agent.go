@@ -28,18 +28,14 @@ const (
 
 // Agent is an agent as its file describes it. It never changes.
 type Agent struct {
-	Name         string         `json:"name"`
-	Version      string         `json:"version,omitempty"` // without v; empty: the file names none
-	Description  string         `json:"description,omitempty"`
-	Domain       string         `json:"domain,omitempty"`
-	Wording      *belay.Wording `json:"wording,omitempty"`  // of its tasks; nil: its domain has no template
-	Priority     string         `json:"priority,omitempty"` // critical, high, medium, low
-	Format       string         `json:"format"`             // empty: it is no file
-	Origin       string         `json:"origin"`             // the place: given, workspace, user, system, built-in
-	Path         string         `json:"path,omitempty"`
-	Digest       belay.Digest   `json:"digest"` // of the file
-	Trusted      bool           `json:"trusted"`
-	Instructions string         `json:"instructions,omitempty"`
+	Name        string         `json:"name"`
+	Version     string         `json:"version,omitempty"` // without v; empty: the file names none
+	Description string         `json:"description,omitempty"`
+	Domain      string         `json:"domain,omitempty"`
+	Wording     *belay.Wording `json:"wording,omitempty"`  // of its tasks; nil: its domain has no template
+	Priority    string         `json:"priority,omitempty"` // critical, high, medium, low
+	Source
+	Instructions string `json:"instructions,omitempty"`
 
 	Model  string     `json:"model,omitempty"` // PROVIDER/MODEL, or a name of another program's; empty: that of who starts it
 	Effort string     `json:"effort,omitempty"`
@@ -55,14 +51,23 @@ type Agent struct {
 	Findings Findings `json:"findings,omitempty"`
 	Broken   Findings `json:"broken,omitempty"` // about the file as it is now: this is what it held before
 
+	version *semver.Version // nil: none
+	place   int             // that it is of; the strongest is 0
+	names   []named         // other agents that must be there
+}
+
+// Source is the file that an agent is read from.
+type Source struct {
+	Format  string       `json:"format"` // empty: it is no file
+	Origin  string       `json:"origin"` // the place: given, workspace, user, system, built-in
+	Path    string       `json:"path,omitempty"`
+	Digest  belay.Digest `json:"digest"` // of the file
+	Trusted bool         `json:"trusted"`
+
 	places  map[string]string        // of keys in the file that are held against what there is
 	content []byte                   // of the file
 	broken  belay.Digest             // of the file as it is now, if that isn't content
 	at      func(path ...any) string // in the file
-
-	version *semver.Version // nil: none
-	place   int             // that it is of; the strongest is 0
-	names   []named         // other agents that must be there
 }
 
 // named is another agent that a file names.

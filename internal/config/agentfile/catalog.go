@@ -50,7 +50,7 @@ func Open(places []Place, built ...Agent) *Catalog {
 
 // Parse reads a file.
 func Parse(path string, data []byte) *Agent {
-	a := &Agent{Path: path, Digest: belay.DigestOf(data), content: data}
+	a := &Agent{Source: Source{Path: path, Digest: belay.DigestOf(data), content: data}}
 	switch {
 	case len(data) > MaxBytes:
 		a.unread(CodeTooMany, "the file has more than %d MiB", MaxBytes>>20)
@@ -88,7 +88,7 @@ func Names(name string) bool {
 // folder adds the agents of a place.
 func (c *Catalog) folder(p Place) {
 	p.walk(func(_ *os.Root, _ string, d fs.DirEntry) (string, bool) { return "", !d.IsDir() && Names(d.Name()) }, func(f found) {
-		a := &Agent{Path: f.name}
+		a := &Agent{Source: Source{Path: f.name}}
 		if f.code != "" {
 			a.unread(f.code, "%s", f.problem)
 		} else {

@@ -36,7 +36,7 @@ type spenders struct {
 
 func newSpenders(t *rapid.T, limit belay.Amounts) *spenders {
 	rules := Rules{Workspace: "/ws", Tokens: 500, Boundary: Boundary{Level: "L0"}, Tools: testTools(),
-		Routes:   []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}},
+		Models:   Models{Routes: []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}},
 		Settings: belay.Settings{Provider: "a", Model: "x", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits}}
 	raw, _ := json.Marshal(rules)
 	s := &spenders{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), d: map[belay.StreamID]core.Decider{}, seq: map[belay.StreamID]int64{}, mail: map[belay.StreamID][]belay.Command{},

@@ -35,19 +35,8 @@ type Rules struct {
 	Home               string           `json:"home,omitempty"`      // of the user, for the paths in command lines
 	Shadowed           bool             `json:"shadowed,omitempty"`  // programs are looked for where the workspace can put some
 
-	Routes  []core.Candidate `json:"routes,omitempty"` // models that requests may go to, the preferred one first; none: the settings name it
-	Profile core.Profile     `json:"profile,omitzero"` // what the turn needs of a model
-
-	Reviewers []core.Candidate `json:"reviewers,omitempty"` // models that judge calls or summarise, with their prices
-	Asked     *Asked           `json:"asked,omitempty"`     // what agents work with that a turn starts which asks no model itself
-
-	Instructions *belay.Content `json:"instructions,omitempty"` // of the place, which stand behind System
-
-	Context []event.ContextItem     `json:"context,omitempty"` // what Instructions, or System in rules of earlier builds, holds
-	LeftOut []event.ContextOmission `json:"leftOut,omitempty"` // what it would have held
-
-	Environment bool   `json:"environment,omitempty"` // the model is told where it works
-	Cwd         string `json:"cwd,omitempty"`         // the folder of the workspace in which the person stands; empty: its root
+	Models
+	Told
 
 	Input    json.RawMessage `json:"input,omitempty"`    // JSON Schema of what the agent is started with
 	Origin   string          `json:"origin,omitempty"`   // the workspace whose files of settings, tools and agents count; empty: Workspace
@@ -55,6 +44,23 @@ type Rules struct {
 
 	content map[belay.Digest][]byte // long arguments that were supplied
 	set     *policy.Set             // what Policy names
+}
+
+// Models are the models that a turn may ask.
+type Models struct {
+	Routes    []core.Candidate `json:"routes,omitempty"`    // that requests may go to, the preferred one first; none: the settings name it
+	Profile   core.Profile     `json:"profile,omitzero"`    // what the turn needs of a model
+	Reviewers []core.Candidate `json:"reviewers,omitempty"` // that judge calls or summarise, with their prices
+	Asked     *Asked           `json:"asked,omitempty"`     // what agents work with that a turn starts which asks no model itself
+}
+
+// Told is what a model is told besides the conversation.
+type Told struct {
+	Instructions *belay.Content          `json:"instructions,omitempty"` // of the place, which stand behind System
+	Context      []event.ContextItem     `json:"context,omitempty"`      // what Instructions, or System in rules of earlier builds, holds
+	LeftOut      []event.ContextOmission `json:"leftOut,omitempty"`      // what it would have held
+	Environment  bool                    `json:"environment,omitempty"`  // where it works
+	Cwd          string                  `json:"cwd,omitempty"`          // the folder of the workspace in which the person stands; empty: its root
 }
 
 // Asked is which models are asked.
