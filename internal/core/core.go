@@ -345,7 +345,7 @@ type GoBack struct {
 // Key is that of the turn.
 func (e GoBack) Key() string { return "goback/" + string(e.Turn) }
 
-// AskQuota asks the quotas for a slice that a session may spend.
+// AskQuota asks the quotas for a slice that a session may spend, or what they said of it.
 type AskQuota struct {
 	IDs         belay.IDs
 	ID          string
@@ -355,8 +355,8 @@ type AskQuota struct {
 	Quotas      []belay.Quota
 }
 
-// Key is that of one try.
-func (e AskQuota) Key() string { return "quota/" + e.ID + "/" + strconv.Itoa(e.Try) }
+// Key is that of the slice: what the quotas say of one is told once.
+func (e AskQuota) Key() string { return "quota/" + e.ID }
 
 // ReturnQuota says what became of a session's slices.
 type ReturnQuota struct {

@@ -26,13 +26,13 @@ func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact
 	if ctx.Err() != nil {
 		return nil
 	}
-	whole, end := context.WithTimeout(context.WithoutCancel(ctx), longQuotaPause) // what is lent must be known, also where the session doesn't want it any more
+	whole, end := context.WithTimeout(context.WithoutCancel(ctx), longQuotaPause) // what is lent is known, or the next process asks again
 	defer end()
 	s, facts, err := v.decideQuota(whole, c)
 	switch {
 	case err != nil && ctx.Err() != nil:
 		return nil
-	case err != nil: // the store is busy, say: it is asked again
+	case err != nil: // the store is busy, say: it is asked again, because the fact names no quota
 	default:
 		if g := s.Grants.Find(v.session, eff.ID); g != nil {
 			fact.Op, fact.Amount, fact.Until = event.LimitGranted, g.Amount, time.Time{}

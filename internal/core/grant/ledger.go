@@ -1,6 +1,7 @@
 package grant
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -63,9 +64,12 @@ func (l *Ledger) Only(thread belay.ThreadID) bool {
 	return !slices.ContainsFunc(l.Grants, func(g Grant[belay.ThreadID]) bool { return g.To != thread })
 }
 
-// Waiting are the requests that weren't answered with a grant, in their order.
+// Waiting are the requests that weren't answered with a grant, in the order in which they
+// are served.
 func (l *Ledger) Waiting() []Grant[belay.ThreadID] {
-	return slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant[belay.ThreadID]) bool { return g.Given })
+	waiting := slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant[belay.ThreadID]) bool { return g.Given })
+	slices.SortStableFunc(waiting, func(a, b Grant[belay.ThreadID]) int { return cmp.Compare(b.Priority, a.Priority) })
+	return waiting
 }
 
 // Shares are what each of the requests gets now: by priority, what it asks for if

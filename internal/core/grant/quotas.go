@@ -2,6 +2,8 @@ package grant
 
 import (
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -16,15 +18,15 @@ const ScopeQuota = "quota"
 // needs any.
 type Quotas struct {
 	Shared []belay.Quota `json:"quotas,omitempty"`
-	User   string        `json:"user,omitempty"` // on whose account
-	Slices Book[string]  `json:"slices,omitempty"`
-	Drawn  belay.Amounts `json:"drawn,omitzero"` // spent since the slices were returned last
+	User   string        `json:"user,omitempty"`   // on whose account
+	Slices Book[string]  `json:"slices,omitempty"` // given, or asked for and not answered
+	Drawn  belay.Amounts `json:"drawn,omitzero"`   // spent since the slices were returned last
 	Asked  QuotaAsked    `json:"asked,omitzero"`
 }
 
-// QuotaAsked is what the quotas said last, for a thread's request.
+// QuotaAsked is what the quotas said last.
 type QuotaAsked struct {
-	ID    string             `json:"id,omitempty"` // of the request
+	ID    string             `json:"id,omitempty"` // of the slice
 	Tries int                `json:"tries,omitempty"`
 	Until time.Time          `json:"until,omitzero"` // refused: to be asked again then; zero: for the window
 	For   *belay.QuotaWindow `json:"for,omitempty"`  // refused: that is used up
@@ -48,14 +50,45 @@ func (q *Quotas) Same(user string, all []belay.Quota) bool {
 func (q *Quotas) Return() belay.BudgetReturn {
 	r := belay.BudgetReturn{Spent: q.Drawn, Back: q.sliced().Max(belay.Amounts{})}
 	for _, g := range q.Slices {
-		r.Closed = append(r.Closed, g.ID)
+		if g.Given {
+			r.Closed = append(r.Closed, g.ID)
+		}
 	}
 	return r
 }
 
-// Said is what the quotas said for a request; zero if they didn't.
-func (q *Quotas) Said(id string) (a QuotaAsked) {
-	if q.Asked.ID == id {
+// Pending is the slice that the quotas were asked for, until it is known what they said;
+// nil: there is none.
+func (q *Quotas) Pending() *Grant[string] {
+	if i := slices.IndexFunc(q.Slices, func(g Grant[string]) bool { return !g.Given }); i >= 0 {
+		return &q.Slices[i]
+	}
+	return nil
+}
+
+// NextSlice is the id of the next slice for a thread's request: no two slices have the same.
+func (q *Quotas) NextSlice(request string) string {
+	n := 0
+	for _, g := range q.Slices {
+		if isFor(g.ID, request) {
+			n++
+		}
+	}
+	if n == 0 {
+		return request
+	}
+	return request + "/" + strconv.Itoa(n)
+}
+
+// isFor reports whether a slice is one for a thread's request.
+func isFor(slice, request string) bool {
+	of, _, _ := strings.Cut(slice, "/")
+	return of == request
+}
+
+// Said is what the quotas said last for a thread's request; zero if they didn't.
+func (q *Quotas) Said(request string) (a QuotaAsked) {
+	if isFor(q.Asked.ID, request) {
 		a = q.Asked
 	}
 	return a
@@ -65,16 +98,23 @@ func (q *Quotas) Said(id string) (a QuotaAsked) {
 func (q *Quotas) apply(p event.LimitChanged) {
 	switch p.Op {
 	case event.LimitSet:
-		if q.Shared, q.User = p.Quotas, p.User; len(q.Slices) == 0 {
+		if q.Shared, q.User = p.Quotas, p.User; len(q.Return().Closed) == 0 {
 			q.Drawn = belay.Amounts{} // what was spent before counts for none of them
 		}
+	case event.LimitAsked:
+		q.Slices.Ask(Grant[string]{ID: p.GrantID, Least: p.Least, Most: p.Amount})
 	case event.LimitGranted:
 		q.Slices.Give(Grant[string]{ID: p.GrantID, Amount: p.Amount})
 		q.Asked = QuotaAsked{ID: p.GrantID, Low: p.Low}
 	case event.LimitRefused:
-		q.Asked = QuotaAsked{ID: p.GrantID, Tries: q.Said(p.GrantID).Tries + 1, Until: p.Until}
-		if len(p.Windows) > 0 {
+		tries := 1
+		if q.Asked.ID == p.GrantID {
+			tries += q.Asked.Tries
+		}
+		q.Asked = QuotaAsked{ID: p.GrantID, Tries: tries, Until: p.Until}
+		if len(p.Windows) > 0 { // else it isn't known what they say
 			q.Asked.For = &p.Windows[0]
+			q.Slices.Return("", p.GrantID)
 		}
 	case event.LimitReturned:
 		q.Slices.Close("", p.Closed, "", belay.Amounts{})

@@ -92,6 +92,7 @@ func (s *State) limitFact(p event.LimitChanged) core.Fact {
 func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 	l := &s.Budget
 	s.returnQuota(rd)
+	s.awaitQuota(rd, now)
 	left := l.Left()
 	if left.Short(belay.Amounts{}) != "" {
 		s.recall(rd, "", left, belay.Amounts{})

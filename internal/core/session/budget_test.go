@@ -143,6 +143,7 @@ func TestARaiseIsAnswered(t *testing.T) {
 	b.do(belay.SetBudget{Budget: belay.Amounts{MicroUSD: 1}, Raise: true})
 	refused(belay.Amounts{})
 	b.do(belay.SetBudget{Budget: dollars(2), Raise: true})
+	fold(b.d.Next(time.Time{}).Decided...)
 	rd := b.d.Next(time.Time{})
 	if len(rd.Effects) != 1 || len(rd.Sends) > 0 {
 		t.Fatalf("after a raise that is enough: %+v", rd)

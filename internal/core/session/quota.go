@@ -14,32 +14,65 @@ func (s *State) setQuotas(user string, all []belay.Quota) []core.Fact {
 	if s.Budget.Same(user, all) {
 		return nil
 	}
-	return []core.Fact{{IDs: s.ids(), Data: event.LimitChanged{Op: event.LimitSet, Scope: grant.ScopeQuota, Quotas: all, User: user}}}
+	return []core.Fact{s.quotaFact(event.LimitChanged{Op: event.LimitSet, Quotas: all, User: user})}
 }
 
-// askQuota wants a slice for what a thread asks for, and reports whether there may
-// be one: the session's own limit has room, and the quotas didn't say no.
+func (s *State) quotaFact(p event.LimitChanged) core.Fact {
+	p.Scope = grant.ScopeQuota
+	return core.Fact{IDs: s.ids(), Data: p}
+}
+
+// askQuota asks the quotas for what a thread needs and the session hasn't left, one slice
+// after the other, and reports whether there may be one: the quotas are what is short, and
+// they didn't say no.
 func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left belay.Amounts, now time.Time) (may bool) {
-	l := &s.Budget
-	if len(l.Shared) == 0 || l.Own().Short(g.Least.Only(l.Limit)) != "" || g.Refused {
+	l, none := &s.Budget, belay.Amounts{}
+	least, most := g.Least.Sub(left).Max(none), g.Most.Sub(left).Max(none)
+	short := false
+	for _, q := range l.Shared {
+		short = short || *least.Of(q.Kind) > 0
+	}
+	if !short || l.Own().Short(g.Least.Only(l.Limit)) != "" || g.Refused {
 		return false
 	}
 	switch said := l.Said(g.ID); {
+	case l.Pending() != nil: // what they say of that comes first
 	case said.For != nil && said.Until.IsZero():
 		return false
 	case now.Before(said.Until):
-		rd.Effects, rd.Wake = append(rd.Effects, core.Timer{Name: "quota/" + g.ID}), said.Until
+		s.lookAgain(rd, g.ID, said.Until)
 	default:
-		none := belay.Amounts{}
-		left = left.Max(none) // and nothing is asked of what the session has more of than it needs
-		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: said.Tries + 1, User: l.User, Least: g.Least.Sub(left).Max(none), Most: g.Most.Sub(left).Max(none), Quotas: l.Shared})
+		rd.Decided = append(rd.Decided, s.quotaFact(event.LimitChanged{Op: event.LimitAsked, GrantID: l.NextSlice(g.ID), Least: least, Amount: most}))
 	}
 	return true
 }
 
+// awaitQuota wants what the quotas say of a slice that they were asked for. What they
+// lent must be known, also when nobody needs it any more.
+func (s *State) awaitQuota(rd *core.Ready, now time.Time) {
+	l := &s.Budget
+	g := l.Pending()
+	if g == nil {
+		return
+	}
+	said := l.Asked
+	if said.ID != g.ID {
+		said = grant.QuotaAsked{}
+	}
+	if now.Before(said.Until) {
+		s.lookAgain(rd, g.ID, said.Until)
+		return
+	}
+	rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: said.Tries + 1, User: l.User, Least: g.Least, Most: g.Most, Quotas: l.Shared})
+}
+
+func (s *State) lookAgain(rd *core.Ready, id string, at time.Time) {
+	rd.Effects, rd.Wake = append(rd.Effects, core.Timer{Name: "quota/" + id}), at
+}
+
 // returnQuota wants the slices returned when no thread has or asks for anything.
 func (s *State) returnQuota(rd *core.Ready) {
-	if l := &s.Budget; len(l.Slices) > 0 && len(l.Grants) == 0 {
-		rd.Effects = append(rd.Effects, core.ReturnQuota{IDs: s.ids(), User: l.User, Return: l.Return(), Quotas: l.Shared})
+	if r := s.Budget.Return(); len(r.Closed) > 0 && len(s.Budget.Grants) == 0 {
+		rd.Effects = append(rd.Effects, core.ReturnQuota{IDs: s.ids(), User: s.Budget.User, Return: r, Quotas: s.Budget.Shared})
 	}
 }

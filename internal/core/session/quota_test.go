@@ -1,0 +1,121 @@
+package session
+
+import (
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
+)
+
+// quotaBench is a session that spends from a quota, and how its facts are folded until
+// nothing more is decided: it returns what the quotas are asked then.
+func quotaBench(t *testing.T) (b *bench, next func(facts ...event.LimitChanged) *core.AskQuota) {
+	t.Helper()
+	b = newBench(t)
+	b.create()
+	b.do(belay.SubmitWork{Thread: "thr_1", Task: "task_1", Turn: "turn_1", Rules: rules, Quotas: []belay.Quota{{Of: "tenant", Kind: belay.BudgetCost, Limit: 100_000_000, Per: "day"}}})
+	fold := func(f core.Fact) {
+		b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+	}
+	return b, func(facts ...event.LimitChanged) (ask *core.AskQuota) {
+		t.Helper()
+		for _, p := range facts {
+			fold(b.d.s.quotaFact(p))
+		}
+		for range 100 {
+			rd := b.d.Next(time.Time{})
+			for _, e := range rd.Effects {
+				if a, ok := e.(core.AskQuota); ok {
+					ask = &a
+				}
+			}
+			if len(rd.Decided) == 0 {
+				return ask
+			}
+			for _, f := range rd.Decided {
+				fold(f)
+			}
+		}
+		t.Fatal("it decides without end")
+		return nil
+	}
+}
+
+func lent(ask *core.AskQuota, a belay.Amounts) event.LimitChanged {
+	return event.LimitChanged{Op: event.LimitGranted, GrantID: ask.ID, Amount: a}
+}
+
+// has is what a thread has by now.
+func (b *bench) has(thread belay.ThreadID) (a belay.Amounts) {
+	for _, g := range b.d.s.Budget.Grants {
+		if g.To == thread && g.Given {
+			a = a.Add(g.Amount)
+		}
+	}
+	return a
+}
+
+// A slice that isn't enough, because another thread came first meanwhile or because more
+// was spent than there was, is followed by another one with what is lacking.
+// Guarantee: E71.
+func TestTheQuotasAreAskedForWhatIsLacking(t *testing.T) {
+	b, next := quotaBench(t)
+	b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: "a", Least: dollars(5), Most: dollars(5)}})
+	ask := next()
+	b.do(belay.AskGrants{Thread: "thr_2", Budget: &belay.BudgetAsk{ID: "b", Least: dollars(3), Most: dollars(3), Priority: 1}})
+	if d := cmp.Diff(ask, next()); d != "" || ask.ID != "a" || ask.Least != dollars(5) {
+		t.Errorf("the quotas are asked %+v; %s", ask, d)
+	}
+	ask = next(lent(ask, dollars(5)))
+	if ask == nil || ask.ID != "a/1" || ask.Least != dollars(3) || ask.Most != dollars(3) || b.has("thr_2") != dollars(3) {
+		t.Fatalf("thread 2 has %s, and the quotas are asked %+v", b.has("thr_2"), ask)
+	}
+	if ask = next(lent(ask, dollars(3))); ask != nil || b.has("thr_1") != dollars(5) {
+		t.Errorf("thread 1 has %s, and the quotas are asked %+v", b.has("thr_1"), ask)
+	}
+	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{"a"}, Spent: dollars(7)}})
+	b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: "c", Least: dollars(1), Most: dollars(1)}})
+	if ask = next(); ask == nil || ask.ID != "c" || ask.Least != dollars(3) {
+		t.Fatalf("with two dollars too many spent the quotas are asked %+v", ask)
+	}
+	if ask = next(lent(ask, dollars(3))); ask != nil || b.has("thr_1") != dollars(1) {
+		t.Errorf("thread 1 has %s, and the quotas are asked %+v", b.has("thr_1"), ask)
+	}
+}
+
+// What the quotas were asked stays asked until they have said something, though the
+// thread doesn't want it any more: a slice that they lent is returned. What they refused
+// is over.
+// Guarantee: E71.
+func TestWhatTheQuotasWereAskedIsFollowedToTheirAnswer(t *testing.T) {
+	for what, answer := range map[string]event.LimitChanged{
+		"given":   {Op: event.LimitGranted, GrantID: "a", Amount: dollars(5)},
+		"refused": {Op: event.LimitRefused, GrantID: "a", Windows: []belay.QuotaWindow{{}}, Until: time.Unix(9, 0)},
+	} {
+		b, next := quotaBench(t)
+		b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: "a", Least: dollars(5), Most: dollars(5)}})
+		ask := next()
+		b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{"a"}}})
+		if d := cmp.Diff(ask, next()); d != "" || ask == nil {
+			t.Errorf("%s: taken back: %s", what, d)
+		}
+		unknown := event.LimitChanged{Op: event.LimitRefused, GrantID: "a", Until: time.Time{}.Add(1)}
+		if ask = next(unknown); ask != nil {
+			t.Errorf("%s: they couldn't be asked, and are asked at once %+v", what, ask)
+		}
+		if rd := b.d.Next(unknown.Until); len(rd.Effects) != 1 || rd.Effects[0].Key() != "quota/a" {
+			t.Errorf("%s: they couldn't be asked: %+v", what, rd)
+		}
+		if ask = next(answer); ask != nil {
+			t.Errorf("%s: the quotas are asked %+v", what, ask)
+		}
+		rd := b.d.Next(time.Time{})
+		if given := answer.Op == event.LimitGranted; given != (len(rd.Effects) == 1) || given && rd.Effects[0].(core.ReturnQuota).Return.Back != dollars(5) {
+			t.Errorf("%s: %+v", what, rd.Effects)
+		}
+	}
+}
