@@ -82,8 +82,9 @@ type rig struct {
 type world struct {
 	dir    string
 	stores map[string]*memory.Data
-	tools  []tool.Tool // besides the usual ones
-	writes bool        // its sessions may change their workspaces
+	tools  []tool.Tool                     // besides the usual ones
+	writes bool                            // its sessions may change their workspaces
+	listen func(net.Listener) net.Listener // around the server's; nil is none
 }
 
 func newWorld(t *testing.T) *world {
@@ -143,6 +144,9 @@ func (w *world) serve(t *testing.T, script string, change ...func(*Config)) *rig
 		t.Fatal(err)
 	}
 	r.url = "http://" + l.Addr().String()
+	if w.listen != nil {
+		l = w.listen(l)
+	}
 	r.client = &http.Client{Transport: &http.Transport{MaxIdleConnsPerHost: 64}}
 	ctx, cancel := context.WithCancel(t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)

@@ -10,6 +10,7 @@ import (
 	"runtime"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -27,7 +28,9 @@ func TestAStalledTabCostsLittle(t *testing.T) {
 	needs.Facility(t, "procfs", err == nil, "there is no /proc/net/tcp")
 	const tabs, turns, says = 20, 10, 1 << 20
 	script := fmt.Sprintf("steps:\n  - text: %q\n    chunks: 64\n    repeat: %d\n    calls:\n      - {tool: complete_task, args: {summary: Done.}}\n", strings.Repeat("x", says), turns+1)
-	r := newRig(t, script, func(c *Config) {
+	w, open := newWorld(t), &sync.WaitGroup{}
+	w.listen = func(l net.Listener) net.Listener { return counting{l, open} }
+	r := w.serve(t, script, func(c *Config) {
 		open := c.Open
 		c.Open = func(ctx context.Context, tenant string) (TenantConfig, error) {
 			tc, err := open(ctx, tenant)
@@ -76,10 +79,10 @@ func TestAStalledTabCostsLittle(t *testing.T) {
 	for _, c := range all {
 		c.Close()
 	}
-	for until := time.Now().Add(time.Minute); following() > 0; time.Sleep(10 * time.Millisecond) {
-		if time.Now().After(until) {
-			t.Fatalf("%d tabs follow that were closed", following())
-		}
+	r.client.CloseIdleConnections()
+	open.Wait()
+	if n := following(); n > 0 {
+		t.Fatalf("%d tabs follow that were closed", n)
 	}
 	without := heap()
 	t.Logf("each of %d tabs holds %d KiB of the process and %d KiB of the kernel", tabs, (with-without)/tabs>>10, queued/tabs>>10)
@@ -89,6 +92,32 @@ func TestAStalledTabCostsLittle(t *testing.T) {
 	if queued == 0 {
 		t.Error("nothing waits to be sent; do they stall?")
 	}
+}
+
+// counting counts the connections of a listener that the server has open.
+type counting struct {
+	net.Listener
+	open *sync.WaitGroup
+}
+
+func (l counting) Accept() (net.Conn, error) {
+	c, err := l.Listener.Accept()
+	if err != nil {
+		return nil, err
+	}
+	l.open.Add(1)
+	return countedConn{c.(*net.TCPConn), sync.OnceFunc(l.open.Done)}, nil
+}
+
+// countedConn is closed when its request has been served.
+type countedConn struct {
+	*net.TCPConn
+	closed func()
+}
+
+func (c countedConn) Close() error {
+	defer c.closed()
+	return c.TCPConn.Close()
 }
 
 func heap() int64 {
