@@ -4,7 +4,9 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"math"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/belay-run/belay"
@@ -20,14 +22,14 @@ var agentsDoc string
 // SpawnArgs is what spawn_agent takes.
 type SpawnArgs struct {
 	Task       string          `json:"task" jsonschema:"the whole task"`
-	Agent      string          `json:"agent,omitempty" jsonschema:"general (default), explore or plan (read only), or one that is a file"`
-	Input      json.RawMessage `json:"input,omitempty" jsonschema:"data, by its schema"`
+	Agent      string          `json:"agent,omitempty" jsonschema:"general (default), explore or plan (read only), or a file's name"`
+	Input      json.RawMessage `json:"input,omitempty" jsonschema:"by its schema"`
 	Name       string          `json:"name,omitempty" jsonschema:"to call it by"`
 	Context    string          `json:"context,omitempty" jsonschema:"fork: it begins with this conversation"`
 	Tools      []string        `json:"tools,omitempty" jsonschema:"only these of your tools"`
-	Isolation  string          `json:"isolation,omitempty" jsonschema:"worktree: it works on a git branch of its own"`
+	Isolation  string          `json:"isolation,omitempty" jsonschema:"worktree: on a git branch of its own"`
 	Background bool            `json:"background,omitempty" jsonschema:"return at once"`
-	Budget     *SpawnLimit     `json:"budget,omitempty" jsonschema:"the most it may use"`
+	Budget     *SpawnLimit     `json:"budget,omitempty" jsonschema:"its limits"`
 }
 
 // IsolationWorktree is an agent's work in a worktree of its own.
@@ -38,13 +40,19 @@ type SpawnLimit struct {
 	Tokens int64   `json:"tokens,omitempty"`
 	USD    float64 `json:"usd,omitempty"`
 	Steps  int     `json:"steps,omitempty"`
+	Calls  int     `json:"calls,omitempty"`
 
-	Time belay.Duration `json:"-"` // of its own, which calls don't name
+	Seconds int `json:"seconds,omitempty"` // that it works
 }
 
 // limits are the limits that a call asks for.
 func (b *SpawnLimit) limits() belay.Limits {
-	return belay.Limits{Tokens: b.Tokens, MicroUSD: int64(b.USD * 1e6), Steps: b.Steps, Time: b.Time}
+	return belay.Limits{Tokens: b.Tokens, MicroUSD: int64(b.USD * 1e6), Steps: b.Steps, Calls: b.Calls, Time: belay.Duration(b.Seconds) * belay.Duration(time.Second)}
+}
+
+// SpawnLimitOf names limits as a call does: time in whole seconds.
+func SpawnLimitOf(l belay.Limits) *SpawnLimit {
+	return &SpawnLimit{Tokens: l.Tokens, USD: float64(l.MicroUSD) / 1e6, Steps: l.Steps, Calls: l.Calls, Seconds: int(math.Ceil(time.Duration(l.Time).Seconds()))}
 }
 
 // Within are the limits of a sub-agent: the least of what is left and what is asked for.
@@ -83,7 +91,7 @@ func (a SpawnArgs) Check(have belay.Settings) *event.Problem {
 		return bad("worktree, or leave it out", "isolation can't be %q", shorten(a.Isolation))
 	case a.Budget == nil:
 		return nil
-	case a.Budget.Tokens < 0 || a.Budget.USD < 0 || a.Budget.Steps < 0 || a.Budget.USD > 1e9:
+	case a.Budget.Tokens < 0 || a.Budget.USD < 0 || a.Budget.Steps < 0 || a.Budget.Calls < 0 || a.Budget.Seconds < 0 || a.Budget.USD > 1e9 || a.Budget.Seconds > 1e9:
 		return bad("a number above 0, or leave it out", "a budget is out of range")
 	}
 	want, limit := a.Budget.limits(), have.Limits
@@ -107,6 +115,12 @@ func (a SpawnArgs) Check(have belay.Settings) *event.Problem {
 	if has, is := more(int64(want.Steps), int64(limit.Steps)); is {
 		return above("steps", float64(want.Steps), float64(has))
 	}
+	if has, is := more(int64(want.Calls), int64(limit.Calls), have.Budget.Calls); is {
+		return above("calls", float64(want.Calls), float64(has))
+	}
+	if has, is := more(int64(want.Time), int64(limit.Time), int64(have.Budget.Time)); is {
+		return above("seconds", float64(a.Budget.Seconds), time.Duration(has).Seconds())
+	}
 	return nil
 }
 
@@ -115,7 +129,7 @@ const CodeNotCovered = "NOT_COVERED"
 
 type waitArgs struct {
 	Agents  []string `json:"agents,omitempty" jsonschema:"names or ids; none: those in the background"`
-	All     bool     `json:"all,omitempty" jsonschema:"until all have ended, not one"`
+	All     bool     `json:"all,omitempty" jsonschema:"until all have ended"`
 	Timeout int      `json:"timeout,omitempty" jsonschema:"seconds"`
 }
 

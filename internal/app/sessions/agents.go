@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/core/budget"
 	"github.com/belay-run/belay/internal/core/session"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/model/tokens"
@@ -312,11 +313,24 @@ type SpawnSubagent struct {
 	tool.SpawnArgs
 }
 
-// Limit sets the most that the agent may use; 0 is no limit of its own.
-func (in *SpawnSubagent) Limit(tokens int64, steps int, usd float64) {
-	if tokens != 0 || steps != 0 || usd != 0 {
-		in.Budget = &tool.SpawnLimit{Tokens: tokens, Steps: steps, USD: usd}
+// Most sets the most that the agent may use: steps, and amounts as people write them,
+// such as 2usd,500ktok,300calls,30m. What is 0 or empty is no limit of its own.
+func (in *SpawnSubagent) Most(steps int, amounts string) error {
+	limits := belay.Limits{Steps: steps}
+	if amounts != "" {
+		l, err := budget.Parse(amounts)
+		if err == nil && l.Raise {
+			err = belay.Errorf(belay.CodeUsage, "an agent that begins has no limit to raise").WithHint("leave the + out")
+		}
+		if err != nil {
+			return input.At("budget", err)
+		}
+		limits.MicroUSD, limits.Tokens, limits.Calls, limits.Time = l.MicroUSD, l.Tokens, int(l.Calls), l.Time
 	}
+	if limits != (belay.Limits{}) {
+		in.Budget = tool.SpawnLimitOf(limits)
+	}
+	return nil
 }
 
 // Spawn starts a sub-agent, in the background of its parent.
@@ -326,9 +340,6 @@ func Spawn(ctx context.Context, r *app.Call, in *SpawnSubagent) (*app.Result, er
 	}
 	if strings.TrimSpace(in.Task) == "" {
 		return nil, input.At("task", belay.Errorf(belay.CodeBadCommand, "the task is empty").WithHint("say what the agent is to do; it knows nothing else"))
-	}
-	if b := in.Budget; b != nil && (b.Tokens < 0 || b.USD < 0 || b.Steps < 0) {
-		return nil, input.At("budget", belay.Errorf(belay.CodeBadCommand, "a budget is no negative number"))
 	}
 	s, err := r.Known(ctx, in.Session)
 	if err != nil {

@@ -488,9 +488,7 @@ func rulesFor(ctx context.Context, r *app.Call, s *session.State, t *task.State)
 
 // assign prepares the sub-agent that does a task, as a child of the session's main agent.
 func assign(ctx context.Context, r *app.Call, s *session.State, t *task.State, begin *belay.BeginTask) error {
-	limits := t.Constraints.Limits
-	in := tool.SpawnArgs{Task: t.Objective.Text, Agent: t.Assignee, Tools: t.Constraints.Tools,
-		Budget: &tool.SpawnLimit{Tokens: limits.Tokens, USD: float64(limits.MicroUSD) / 1e6, Steps: limits.Steps, Time: limits.Time}}
+	in := tool.SpawnArgs{Task: t.Objective.Text, Agent: t.Assignee, Tools: t.Constraints.Tools, Budget: tool.SpawnLimitOf(t.Constraints.Limits)}
 	c := belay.SpawnSubagent{Subagent: belay.SubagentID(belay.DeriveID(belay.PrefixSubagent, belay.StreamID(begin.Turn), 0, 0)), Parent: begin.Thread}
 	if err := r.PrepareChild(ctx, s, in, &c); err != nil {
 		return err

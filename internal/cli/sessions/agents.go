@@ -3,6 +3,7 @@ package sessions
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"strings"
 	"time"
@@ -184,16 +185,18 @@ func (c *agentFlags) order(ctx context.Context, a *command.Program, done string,
 }
 
 type agentsSpawnCmd struct {
-	Task    []string `arg:"" help:"Its task: it knows nothing of the conversation."`
-	Agent   string   `placeholder:"KIND" help:"general (default), explore, plan, or one that is kept as a file."`
-	Name    string   `help:"A name for it."`
-	Tools   []string `placeholder:"NAME" help:"Only these of its parent's tools."`
-	Tokens  int64    `placeholder:"N" help:"The most tokens that it may use."`
-	Steps   int      `placeholder:"N" help:"The most steps that it may take."`
-	USD     float64  `name:"usd" placeholder:"AMOUNT" help:"The most that it may cost, in US dollars."`
-	ID      string   `placeholder:"ID" help:"Its id; a repeated request with it starts no second agent."`
-	Parent  string   `placeholder:"AGENT" help:"The agent whose child it is, by its name or id (default the main agent)."`
-	Session string   `placeholder:"ID" help:"The session, or the beginning of its id (default the last one of this workspace)."`
+	Task      []string `arg:"" help:"Its task: it knows nothing of the conversation."`
+	Agent     string   `placeholder:"KIND" help:"general (default), explore, plan, or one that is kept as a file."`
+	Input     string   `placeholder:"JSON" help:"Data for it, by the schema of its file."`
+	Name      string   `help:"A name for it."`
+	Context   string   `placeholder:"WORD" help:"isolated (default), or fork: it begins with its parent's conversation."`
+	Tools     []string `placeholder:"NAME" help:"Only these of its parent's tools."`
+	Isolation string   `placeholder:"WORD" help:"worktree: it works on a git branch of its own."`
+	Budget    string   `placeholder:"BUDGET" help:"The most that it may use, such as 2usd,500ktok,300calls,30m."`
+	Steps     int      `placeholder:"N" help:"The most steps that it may take."`
+	ID        string   `placeholder:"ID" help:"Its id; a repeated request with it starts no second agent."`
+	Parent    string   `placeholder:"AGENT" help:"The agent whose child it is, by its name or id (default the main agent)."`
+	Session   string   `placeholder:"ID" help:"The session, or the beginning of its id (default the last one of this workspace)."`
 }
 
 // Order implements command.Orderer.
@@ -203,8 +206,15 @@ func (c *agentsSpawnCmd) Order(ctx context.Context, a *command.Program, r *app.R
 		return 0, err
 	}
 	in := sessions.SpawnSubagent{Session: id, Subagent: belay.SubagentID(c.ID)}
-	in.Task, in.Agent, in.Name, in.Tools = strings.Join(c.Task, " "), c.Agent, c.Name, c.Tools
-	in.Limit(c.Tokens, c.Steps, c.USD)
+	in.Task, in.Agent, in.Name, in.Context, in.Tools, in.Isolation = strings.Join(c.Task, " "), c.Agent, c.Name, c.Context, c.Tools, c.Isolation
+	if c.Input != "" {
+		if in.Input = json.RawMessage(c.Input); !json.Valid(in.Input) {
+			return 0, belay.Errorf(belay.CodeUsage, "it isn't JSON").At("--input").WithHint(`{"topic": "locks"}`)
+		}
+	}
+	if err := in.Most(c.Steps, c.Budget); err != nil {
+		return 0, command.Flagged(err)
+	}
 	if c.Parent != "" {
 		all, err := subagents(ctx, r, id)
 		if err == nil {
