@@ -17,6 +17,13 @@ const (
 	CodeNotFound        Code = "not_found"        // there is no such thing
 	CodeBadState        Code = "bad_state"        // not in the state that it is in
 	CodeAgentStopped    Code = "agent_stopped"    // the agent takes no new work
+	CodeAgentClosed     Code = "agent_closed"     // the agent was told to end
+	CodeAgentWaits      Code = "agent_waits"      // the agent waits for a place and hasn't begun
+	CodeAgentLimit      Code = "agent_limit"      // it would be one agent too many, or too deep
+	CodeUnknownAgent    Code = "unknown_agent"    // there is no agent of that name
+	CodeBadAgent        Code = "bad_agent"        // the agent's file can't be used
+	CodeNotCovered      Code = "not_covered"      // an agent would have more than who starts it
+	CodeNoWorktree      Code = "no_worktree"      // no worktree can be made here
 	CodeCycle           Code = "cycle"            // tasks would wait for one another
 	CodeAlreadyAnswered Code = "already_answered" // the question has an answer
 	CodeUnknownAction   Code = "unknown_action"   // there is no such question

@@ -3,6 +3,7 @@ package event
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -111,6 +112,12 @@ type Problem struct {
 	Message   string `json:"message"`
 	Hint      string `json:"hint,omitempty"`
 	Retryable bool   `json:"retryable,omitempty"`
+}
+
+// Refusal is the problem as a person or program reads it whose command it refuses: the
+// code is the same word.
+func (p Problem) Refusal() *belay.Error {
+	return belay.Errorf(belay.Code(strings.ToLower(p.Code)), "%s", p.Message).WithHint("%s", p.Hint)
 }
 
 // ModelFailed ends one attempt of a request.

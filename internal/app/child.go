@@ -37,10 +37,17 @@ func (r *Call) PrepareChild(ctx context.Context, s *session.State, in tool.Spawn
 		}
 	}
 	err = r.Workspaces.PrepareChild(ctx, rules, in, th.Left(r.Now()), depth+1, c)
-	if belay.CodeOf(err) == belay.CodeNotFound {
+	switch code := belay.CodeOf(err); {
+	case code == belay.CodeUnknownAgent, code == belay.CodeBadAgent, code == belay.CodeAgentStopped:
 		return input.At("agent", err)
+	case code == belay.CodeBadInput:
+		return input.At("input", err)
+	case code == belay.CodeNoWorktree:
+		return input.At("isolation", err)
+	case code == belay.CodeNotCovered && len(in.Tools) > 0:
+		return input.At("tools", err)
 	}
-	return input.At("tools", err)
+	return err
 }
 
 // NoAgent refuses a sub-agent that a session hasn't got.

@@ -184,14 +184,11 @@ func (e *Performers) childRules(ctx context.Context, parent *thread.Rules, in to
 		if e == nil {
 			return nil, nil, err
 		}
-		code := "BAD_AGENT"
-		if e.Code == belay.CodeForbidden {
-			code = tool.CodeNotCovered
+		code := belay.CodeBadAgent
+		if e.Code == belay.CodeNotCovered || e.Code == belay.CodeAgentStopped {
+			code = e.Code
 		}
-		if e.Code == belay.CodeAgentStopped {
-			code = "AGENT_STOPPED"
-		}
-		return nil, &event.Problem{Class: tool.Denied, Code: code, Message: event.CutText(e.Error(), 1000), Hint: e.Hint}, nil
+		return nil, &event.Problem{Class: tool.Denied, Code: strings.ToUpper(string(code)), Message: event.CutText(e.Error(), 1000), Hint: e.Hint}, nil
 	case err != nil:
 		return nil, nil, err
 	}

@@ -128,12 +128,12 @@ func (h *Host) replaced(ctx context.Context, cat *agentfile.Catalog, r *thread.R
 // got.
 func (h *Host) beyond(p *app.Place, r *thread.Rules, a *agentfile.Agent) error {
 	if s := r.Settings; policy.Narrower(a.Mode, s.Mode) != cmp.Or(a.Mode, s.Mode) {
-		return belay.Errorf(belay.CodeForbidden, "agent %s works in mode %s, which allows more than %s, the mode here", a.Title(), a.Mode, s.Mode).At(a.Path).
+		return belay.Errorf(belay.CodeNotCovered, "agent %s works in mode %s, which allows more than %s, the mode here", a.Title(), a.Mode, s.Mode).At(a.Path).
 			WithHint("start another agent, or do the work yourself; its file may leave mode out")
 	}
 	s, routes := h.named(p, r, a)
 	if len(routes) > 0 && s.Provider != r.Settings.Provider && !slices.ContainsFunc(r.Routes, func(c core.Candidate) bool { return c.Provider == s.Provider }) {
-		return belay.Errorf(belay.CodeForbidden, "agent %s works with %s, and this turn has no model of %s", a.Title(), a.Model, s.Provider).At(a.Path).
+		return belay.Errorf(belay.CodeNotCovered, "agent %s works with %s, and this turn has no model of %s", a.Title(), a.Model, s.Provider).At(a.Path).
 			WithHint("start another agent, or do the work yourself; a person can add the model to the setting fallback")
 	}
 	return nil
@@ -403,7 +403,7 @@ func agentRules(r *thread.Rules, set *policy.Set, a *agentfile.Agent, child bool
 		}
 		switch {
 		case beyond && child:
-			return nil, belay.Errorf(belay.CodeForbidden, "agent %s works in boundary %s, which allows more than %s, the boundary here", a.Title(), a.Boundary, have.Is.Name).At(a.Path).
+			return nil, belay.Errorf(belay.CodeNotCovered, "agent %s works in boundary %s, which allows more than %s, the boundary here", a.Title(), a.Boundary, have.Is.Name).At(a.Path).
 				WithHint("start another agent, or do the work yourself; its file may leave boundary out")
 		case have.Unbounded() && own.Unbounded():
 			r.LeftOut = append(r.LeftOut, event.ContextOmission{Kind: "limit", Name: policy.LimitsText(a.Process), Reason: "nothing confines the programs of this turn"})

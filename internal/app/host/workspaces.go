@@ -414,16 +414,7 @@ func (w *Workspaces) Planner(ws string) (history.Planner, error) {
 func (w *Workspaces) PrepareChild(ctx context.Context, parent belay.Ref, in tool.SpawnArgs, left belay.Limits, depth int, c *belay.SpawnSubagent) error {
 	problem, err := w.host.perform.PrepareChild(ctx, parent, in, left, depth, c)
 	if problem != nil {
-		code := belay.CodeForbidden
-		switch problem.Class {
-		case tool.NotFound:
-			code = belay.CodeNotFound
-		case tool.BadArguments:
-			code = belay.CodeBadCommand
-		case tool.Conflict:
-			code = belay.CodeBadState
-		}
-		err = belay.Errorf(code, "%s: %s", problem.Code, problem.Message).WithHint("%s", problem.Hint)
+		return problem.Refusal()
 	}
 	return err
 }

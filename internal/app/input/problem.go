@@ -85,18 +85,19 @@ func WriteProblem(w http.ResponseWriter, r *http.Request, err error) {
 // server's fault.
 func StatusOf(c belay.Code) int {
 	switch c {
-	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadArguments, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
+	case belay.CodeUsage, belay.CodeBadID, belay.CodeBadCommand, belay.CodeBadArguments, belay.CodeBadInput, belay.CodeBadCursor, belay.CodeWorkspace, belay.CodeBadConfig,
 		belay.CodeRefusedMode, belay.CodeBadManifest, belay.CodeBadTemplate, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeNoPrice, belay.CodeAddress, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodeBadScript, belay.CodeNotGoverned, belay.CodeLoginState:
 		return http.StatusBadRequest
 	case belay.CodeUnauthorized:
 		return http.StatusUnauthorized
-	case belay.CodeForbidden, belay.CodeOrigin, belay.CodeUntrusted:
+	case belay.CodeForbidden, belay.CodeOrigin, belay.CodeUntrusted, belay.CodeNotCovered:
 		return http.StatusForbidden
-	case belay.CodeNotFound, belay.CodeUnknownAction:
+	case belay.CodeNotFound, belay.CodeUnknownAction, belay.CodeUnknownAgent:
 		return http.StatusNotFound
 	case belay.CodeMethod:
 		return http.StatusMethodNotAllowed
-	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists, belay.CodeCycle, belay.CodeNoLogin, belay.CodeAgentStopped:
+	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists, belay.CodeCycle, belay.CodeNoLogin,
+		belay.CodeAgentStopped, belay.CodeAgentClosed, belay.CodeAgentWaits, belay.CodeAgentLimit, belay.CodeBadAgent, belay.CodeNoWorktree:
 		return http.StatusConflict
 	case belay.CodeDeleted, belay.CodeExpired:
 		return http.StatusGone

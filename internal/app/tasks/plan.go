@@ -477,7 +477,7 @@ func rulesFor(ctx context.Context, r *app.Call, s *session.State, t *task.State)
 		for _, term := range t.Constraints.Tools {
 			names := tool.Expand(term, have)
 			if len(names) == 0 {
-				return belay.Ref{}, belay.Errorf(belay.CodeForbidden, "%s: the session has no tool %s, which the task is constrained to", tool.CodeNotCovered, input.Shown(term)).
+				return belay.Ref{}, belay.Errorf(belay.CodeNotCovered, "the session has no tool %s, which the task is constrained to", input.Shown(term)).
 					WithHint("%s", match.Hint(term, tool.Names(have), "update_task changes the constraints"))
 			}
 			settings.Tools = append(settings.Tools, names...)

@@ -12,7 +12,7 @@ import (
 // ExitOf is the exit code of an error.
 func ExitOf(c belay.Code) int {
 	switch c {
-	case belay.CodeUsage, belay.CodeBadID, belay.CodeNotFound, belay.CodeUnknownAction, belay.CodeBadScript, belay.CodeBadScenario, belay.CodeWorkspace,
+	case belay.CodeUsage, belay.CodeBadID, belay.CodeNotFound, belay.CodeUnknownAction, belay.CodeUnknownAgent, belay.CodeBadScript, belay.CodeBadScenario, belay.CodeWorkspace,
 		belay.CodeRefusedMode, belay.CodeNoProvider, belay.CodeNoKey, belay.CodeNoPrice, belay.CodeBadSecrets, belay.CodeExists, belay.CodeBadTranscript, belay.CodeBadTemplate, belay.CodeBadConfig, belay.CodeBadManifest, belay.CodeBadPolicy, belay.CodeBadBoundary, belay.CodePolicyNewer, belay.CodeNotGoverned, belay.CodeBadBackup, belay.CodeBadArguments, belay.CodeDeleted, belay.CodeExpired:
 		return belay.ExitUsage
 	case belay.CodeStoreNewer, belay.CodeStoreDamaged, belay.CodeStoreFull, belay.CodeStoreReadOnly, belay.CodeStoreFailed,

@@ -178,7 +178,7 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 	child := Child{ID: c.Subagent, Parent: c.Parent, Turn: c.Turn, Call: c.Call, ParentTask: c.ParentTask, Agent: c.Agent, Nickname: c.Nickname, Background: c.Background}
 	if why, hint := s.Family.refusal(l, c.Parent, false, c.Memory); why != "" {
 		if c.Call == "" {
-			return nil, nil, belay.Errorf(belay.CodeBadState, "%s: %s", codeAgentLimit, why).WithHint("%s", hint)
+			return nil, nil, event.Problem{Code: codeAgentLimit, Message: why, Hint: hint}.Refusal()
 		}
 		end := belay.AttemptEnd{Outcome: belay.Denied, Reason: why}
 		return []core.Fact{{IDs: child.ids(s.Session), Data: event.SubagentFailed{AttemptEnd: end, Code: codeAgentLimit}}},
@@ -357,7 +357,7 @@ func (d *Decider) sendInput(o belay.Order, c belay.SendSubagentInput) ([]core.Fa
 		s.marked(&c)
 	}
 	if code != "" {
-		return nil, nil, belay.Errorf(belay.CodeBadState, "%s: %s", code, why).WithHint("%s", hint)
+		return nil, nil, event.Problem{Code: code, Message: why, Hint: hint}.Refusal()
 	}
 	crowded := s.crowded(child.Memory)
 	waits := again && (s.working() >= l.Running || crowded != "")

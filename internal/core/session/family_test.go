@@ -169,7 +169,7 @@ func TestAPlaceGoesByPriorityThenAge(t *testing.T) {
 	for i, priority := range []int{0, 1, 5, 5, 0} {
 		b.spawn(fmt.Sprint(i), "thr_1", true, priority)
 	}
-	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "1", Turn: "t"}); err == nil || !strings.Contains(err.Error(), "AGENT_WAITS") {
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "1", Turn: "t"}); belay.CodeOf(err) != belay.CodeAgentWaits {
 		t.Errorf("one that waits for a place takes input: %v", err)
 	}
 	var order []string
@@ -232,7 +232,7 @@ func TestAChildThatEndedGoesOnWithinTheLimits(t *testing.T) {
 		t.Errorf("no place among the children: %+v", sends)
 	}
 	send.Call, send.Parent = "", ""
-	if _, _, err := b.try(send); belay.CodeOf(err) != belay.CodeBadState || !strings.Contains(err.Error(), "AGENT_LIMIT") {
+	if _, _, err := b.try(send); belay.CodeOf(err) != belay.CodeAgentLimit {
 		t.Errorf("of a person: %v", err)
 	}
 	b.endOf("two")
@@ -253,7 +253,7 @@ func TestAChildThatEndedGoesOnWithinTheLimits(t *testing.T) {
 	b.d.s.Settings.Agents.Total = 3
 	b.spawn("three", "thr_1", true, 0)
 	b.do(belay.CloseSubagent{Subagent: "three"})
-	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "three", Turn: "t"}); err == nil || !strings.Contains(err.Error(), "AGENT_CLOSED") {
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "three", Turn: "t"}); belay.CodeOf(err) != belay.CodeAgentClosed {
 		t.Errorf("one that was closed: %v", err)
 	}
 }

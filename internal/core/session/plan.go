@@ -235,7 +235,7 @@ func (d *Decider) beginTask(o belay.Order, c belay.BeginTask) ([]core.Fact, []co
 	queued := event.PlannedTask{Task: p.Task, Status: "queued", Thread: c.Thread, Turn: c.Turn, Memory: c.Memory, Text: c.Text}
 	if c.Agent != nil {
 		if why, hint := s.Family.refusal(s.Settings.Agents.OrDefaults(), c.Thread, false, c.Memory); why != "" {
-			return nil, nil, belay.Errorf(belay.CodeBadState, "%s: %s", codeAgentLimit, why).WithHint("%s", hint)
+			return nil, nil, event.Problem{Code: codeAgentLimit, Message: why, Hint: hint}.Refusal()
 		}
 		queued.Agent, queued.Rules = c.Agent, &c.Rules
 	}
