@@ -19,6 +19,7 @@ type Command struct {
 	Scope   auth.Scope
 	Mutates bool   // it is recorded, and repeated under one id it is done once
 	Later   string // what it waits for; empty: it works
+	Runs    bool   // an agent works because of it
 	MaxBody int64  // of its body, in bytes; 0 is MaxBody
 
 	In, Out reflect.Type
@@ -92,6 +93,12 @@ type AsOf struct {
 }
 
 func (a AsOf) after() store.Position { return store.Position(a.After) }
+
+// RunsAgents is the row of a command because of which an agent works.
+func (cmd Command) RunsAgents() Command {
+	cmd.Runs = true
+	return cmd
+}
 
 // DefineLook makes a row of a function that changes nothing. It is called when the log,
 // and the view of sessions, have come as far as the AsOf of its input, if it has one.

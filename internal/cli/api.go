@@ -73,6 +73,11 @@ func (c *apiCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		}
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no command or read %q", term.Line(c.Name)).WithHint("%s", match.Hint(c.Name, names, "belay api lists them"))
 	}
+	if cmd != nil && cmd.Runs {
+		if err := notBelow(a); err != nil {
+			return 0, err
+		}
+	}
 	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		r.Doctor = a.Doctor
 		var out any

@@ -48,6 +48,32 @@ func do(ctx context.Context, a *command.Program, node any, path string) (int, er
 	return 0, belay.Errorf(belay.CodeUsage, "%s needs a command", path).WithHint("%s --help", path)
 }
 
+// withAgents are the commands that perform no row of the table and run agents all the same.
+var withAgents = []string{"belay agents test", "belay bench run", "belay demo", "belay eval", "belay serve"}
+
+// mayRunAgents refuses a process that an agent's program started a command because of which
+// an agent works. Every command line passes here.
+func mayRunAgents(a *command.Program, node *kong.Node) error {
+	runs := slices.Contains(withAgents, node.FullPath())
+	for _, use := range strings.Split(node.Tag.Get("use"), ",") {
+		row := app.Find(a.Build.Commands, use)
+		runs = runs || row != nil && row.Runs
+	}
+	if !runs {
+		return nil
+	}
+	return notBelow(a)
+}
+
+// notBelow refuses a process that an agent's program started.
+func notBelow(a *command.Program) error {
+	if a.Getenv(process.Parent) == "" {
+		return nil
+	}
+	return belay.Errorf(belay.CodeUsage, "a program of an agent runs no agents").At(process.Parent).
+		WithHint("the tool spawn_agent starts one; a person who means it runs: env -u %s belay …", process.Parent)
+}
+
 // tidy removes what processes left that were killed: folders that stood in for
 // protected names at once, and programs while the command runs, because looking at
 // all processes takes a few milliseconds. The function that it returns waits.
@@ -117,6 +143,9 @@ func dispatch(ctx context.Context, a *command.Program, args []string) (int, erro
 		return 0, usage(k, args, err)
 	}
 	defer tidy()()
+	if err := mayRunAgents(a, kctx.Selected()); err != nil {
+		return 0, err
+	}
 	return do(ctx, a, kctx.Selected().Target.Addr().Interface(), kctx.Selected().FullPath())
 }
 

@@ -20,10 +20,10 @@ import (
 func Commands() []app.Command {
 	return []app.Command{
 		app.Define("pause_agent", auth.Work, true, "Hold what an agent does that is kept as a file, in all sessions; what is new waits.", Pause),
-		app.Define("resume_agent", auth.Work, true, "Let an agent work that was paused or stopped, or that is unhealthy.", Resume),
+		app.Define("resume_agent", auth.Work, true, "Let an agent work that was paused or stopped, or that is unhealthy.", Resume).RunsAgents(),
 		app.Define("check_agent", auth.Own, true, "Run the health command of an agent that is kept as a file.", Check),
 		app.Define("stop_agent", auth.Work, true, "Let an agent take no new work; it ends what it has.", Stop),
-		app.Define("run_agents", auth.Work, true, "Have agents that are kept as files work side by side in a new session, each after those that it requires.", runAgents),
+		app.Define("run_agents", auth.Work, true, "Have agents that are kept as files work side by side in a new session, each after those that it requires.", runAgents).RunsAgents(),
 	}
 }
 

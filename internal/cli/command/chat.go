@@ -13,16 +13,12 @@ import (
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/chat/local"
 	"github.com/belay-run/belay/internal/chat/remote"
-	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/view/feed"
 )
 
 // LocalChat opens the runtime of conversations that this process drives; new sessions
 // work in a workspace, which was entered. The caller closes it.
 func (a *Program) LocalChat(ctx context.Context, ws string) (*local.Runtime, error) {
-	if err := a.MayRunAgents(); err != nil {
-		return nil, err
-	}
 	st, err := a.Open(ctx, true)
 	if err != nil {
 		return nil, err
@@ -39,15 +35,6 @@ func (a *Program) LocalChat(ctx context.Context, ws string) (*local.Runtime, err
 	r.Reads = reads
 	r.Workspaces.(*host.Workspaces).WorkIn(ws, []string{ws})
 	return local.New(ctx, local.Config{Runtime: r, Hub: hub, Commands: a.Build.Commands, Reads: a.Build.Reads}), nil
-}
-
-// MayRunAgents refuses a process that an agent's program started to run agents.
-func (a *Program) MayRunAgents() error {
-	if a.Getenv(process.Parent) == "" {
-		return nil
-	}
-	return belay.Errorf(belay.CodeUsage, "a program of an agent runs no agents").At(process.Parent).
-		WithHint("the tool spawn_agent starts one; a person who means it runs: env -u %s belay …", process.Parent)
 }
 
 // OrderingHere is Ordering with a store that is made if need be; new sessions work in

@@ -75,9 +75,6 @@ type Served struct {
 
 // Run implements command.Command.
 func (c *ServeCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	if err := a.MayRunAgents(); err != nil {
-		return 0, err
-	}
 	ws, err := a.CheckedWorkspace()
 	if err != nil {
 		return 0, err

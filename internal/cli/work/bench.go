@@ -50,9 +50,6 @@ func (c *benchRunCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	defer forget()
 	ctx, release := a.UntilSignal(ctx)
 	defer release()
-	if err := a.MayRunAgents(); err != nil {
-		return 0, err
-	}
 	st, err := a.Open(ctx, true)
 	if err != nil {
 		return 0, err

@@ -56,9 +56,6 @@ func (w *turnRun) close() {
 // newWork wires a process that will drive one session; make reports whether its store
 // may be made.
 func newWork(ctx context.Context, a *command.Program, make bool) (*turnRun, error) {
-	if err := a.MayRunAgents(); err != nil {
-		return nil, err
-	}
 	st, err := a.Open(ctx, make)
 	if err != nil {
 		return nil, err
