@@ -404,6 +404,7 @@ type (
 
 		Checks []Check `json:"checks,omitempty"` // that must pass before the turn completes
 		Rounds int     `json:"rounds,omitempty"` // of checks that may fail before the turn ends; 0: DefaultRounds
+		Again  bool    `json:"again,omitempty"`  // it isn't the first attempt of its task
 	}
 
 	// InterruptTurn ends the running turn as cancelled; partial text is kept. A turn

@@ -26,6 +26,7 @@ type TurnSubmitted struct {
 
 	Checks []belay.Check `json:"checks,omitempty"` // that must pass before it completes
 	Rounds int           `json:"rounds,omitempty"` // of checks that may fail; 0 is the default
+	Again  bool          `json:"again,omitempty"`  // it isn't the first attempt of its task
 }
 
 // TurnStarted names the rules the turn is decided under and its limits.
@@ -76,7 +77,8 @@ type TurnFailed struct {
 	Stats      TurnStats     `json:"stats,omitzero"`
 }
 
-// TurnStats is what a turn used.
+// TurnStats is what a turn used. Of an agent's turn it says also whose it was and how it
+// went, so that the runs of agents are counted from their ends alone.
 type TurnStats struct {
 	Steps    int         `json:"steps,omitempty"`
 	Calls    int         `json:"calls,omitempty"`
@@ -84,6 +86,12 @@ type TurnStats struct {
 	ActiveMS int64       `json:"activeMs,omitempty"` // milliseconds of driven time
 	Usage    belay.Usage `json:"usage,omitzero"`
 	Cost     CostSum     `json:"cost,omitzero"`
+
+	Agent    string        `json:"agent,omitempty"` // whose turn it was; the fields below are of such turns
+	Version  string        `json:"version,omitempty"`
+	Outcome  belay.Outcome `json:"outcome,omitempty"`
+	Retries  int           `json:"retries,omitempty"`  // 1: it wasn't the first attempt of its task
+	GateReds int           `json:"gateReds,omitempty"` // checks that didn't pass
 }
 
 // RunStatus reports that a turn waits, resumes or was taken over by another

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/rogpeppe/go-internal/testscript"
@@ -116,9 +117,12 @@ type agentShown struct {
 	Week, Before      struct{ Runs, Completed, Tokens, MicroUsd float64 }
 }
 
-// sameAgents: each figure that belay agents stats says of agents is what another program
-// finds in the facts.
+// sameAgents FILE FACTS: each figure of agents that belay agents stats says is what another
+// program finds in the facts; those of a week in the facts of that week.
 func sameAgents(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) != 2 {
+		ts.Fatalf("usage: sameAgents FILE FACTS")
+	}
 	shown, counted := map[string]float64{}, map[string]float64{}
 	for dec := json.NewDecoder(strings.NewReader(ts.ReadFile(args[0]))); dec.More(); {
 		var a agentShown
@@ -135,11 +139,32 @@ func sameAgents(ts *testscript.TestScript, neg bool, args []string) {
 			}
 		}
 	}
-	ts.Check(json.Unmarshal([]byte(ts.ReadFile(args[1])), &counted))
-	maps.DeleteFunc(counted, func(figure string, _ float64) bool { // of weeks, less is shown
-		_, what, is := strings.Cut(figure, " week ")
-		return is && !slices.Contains([]string{"runs", "completed", "tokens", "cost"}, what)
-	})
+	const week = 7 * 24 * time.Hour
+	count := func(name string, figures []string, within func(ago time.Duration) bool) {
+		var facts []string
+		for line := range strings.Lines(ts.ReadFile(args[1])) {
+			var f struct{ Timestamp time.Time }
+			if ts.Check(json.Unmarshal([]byte(line), &f)); within(time.Since(f.Timestamp)) {
+				facts = append(facts, line)
+			}
+		}
+		c := exec.Command(ts.Getenv("OUTSIDE"))
+		c.Stdin = strings.NewReader(strings.Join(facts, ""))
+		out, err := c.Output()
+		ts.Check(err)
+		sums := map[string]float64{}
+		ts.Check(json.Unmarshal(out, &sums))
+		for key, n := range sums {
+			agent, figure, _ := strings.Cut(key, " ")
+			if n != 0 && figure != "read" && figure != "wrote" && (figures == nil || slices.Contains(figures, figure)) {
+				counted[agent+" "+name+figure] = n
+			}
+		}
+	}
+	ofWeek := []string{"runs", "completed", "tokens", "cost"}
+	count("", nil, func(time.Duration) bool { return true })
+	count("week ", ofWeek, func(ago time.Duration) bool { return ago < week })
+	count("before ", ofWeek, func(ago time.Duration) bool { return ago >= week && ago < 2*week })
 	if d := cmp.Diff(shown, counted); d != "" || len(shown) == 0 {
 		ts.Fatalf("stats and the facts differ:\n%s", d)
 	}

@@ -359,7 +359,7 @@ func (d *Decider) retry(c belay.RetryTask) ([]core.Fact, []core.Send, error) {
 func (s *State) attempt(ids belay.IDs, n, number int, thread belay.ThreadID, turn belay.SubmitTurn) (core.Fact, core.Send) {
 	ids.Run = belay.RunID(belay.DeriveID(belay.PrefixRun, s.Stream, s.Seq+1+int64(n), 0))
 	fact := core.Fact{IDs: ids, Data: event.TaskAttemptStarted{Number: number, Thread: thread, Turn: turn.Turn}}
-	turn.Kind, turn.Task, turn.Run = belay.TurnUser, ids.Task, ids.Run
+	turn.Kind, turn.Task, turn.Run, turn.Again = belay.TurnUser, ids.Task, ids.Run, number > 1
 	if turn.Rounds > 0 { // it only verifies
 		turn.Kind = belay.TurnSystem
 	}

@@ -176,7 +176,7 @@ func TestARetryIsAnAttemptOfItsOwn(t *testing.T) {
 		t.Errorf("facts (-want +got):\n%s", d)
 	}
 	want := []core.Send{{To: "thread/thr_1", Command: belay.SubmitTurn{
-		Turn: "turn_2", Kind: belay.TurnUser, Task: "task_1", Run: b.run(), Text: belay.Content{Text: "fix it"}, Rules: other}}}
+		Turn: "turn_2", Kind: belay.TurnUser, Task: "task_1", Run: b.run(), Text: belay.Content{Text: "fix it"}, Rules: other, Again: true}}}
 	if d := cmp.Diff(want, sends, values); d != "" || b.run() == first {
 		t.Errorf("sent (-want +got):\n%s", d)
 	}

@@ -98,6 +98,9 @@ func (s *State) applyCheck(e event.Envelope, p event.CheckResult) {
 		s.Noted = keep(append(s.Noted, noted{e.IDs.Task, p.ID, p.Files}), maxNoted)
 		return
 	}
+	if p.Status == event.CheckFailed || p.Status == event.CheckUnknown {
+		t.Reds++
+	}
 	v := verdict{Task: e.IDs.Task, ID: p.ID, Status: p.Status, Reason: p.Reason, Output: p.Output}
 	if m := p.Call; m != nil && t.Step != nil {
 		v.Call = m.ID

@@ -119,7 +119,7 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 	}
 	s.Back = false
 	s.Told, s.Anew = false, false
-	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits}
+	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits, Agent: p.Agent}
 }
 
 func (s *State) applyTurn(e event.Envelope) {

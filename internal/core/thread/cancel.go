@@ -76,7 +76,7 @@ func (s *State) failed(c *Call, p event.Problem) core.Fact {
 // fail ends the turn in any other way than well.
 func (d *decision) fail(o belay.Outcome, code, reason string) {
 	t := d.Turn
-	stats := t.stats()
+	stats := t.stats(o)
 	for _, f := range d.ready.Decided {
 		if _, closed := f.Data.(event.ToolFailed); closed {
 			stats.Calls++
@@ -130,6 +130,15 @@ func (s *State) turnIDs() belay.IDs {
 	return ids
 }
 
-func (t *Turn) stats() event.TurnStats {
-	return event.TurnStats{Steps: t.Steps, Calls: t.Calls, Denied: t.Denials, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost()}
+// stats is what the turn used, which ends in some way.
+func (t *Turn) stats(o belay.Outcome) event.TurnStats {
+	s := event.TurnStats{Steps: t.Steps, Calls: t.Calls, Denied: t.Denials, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost()}
+	if t.Agent == nil {
+		return s
+	}
+	s.Agent, s.Version, s.Outcome, s.GateReds = t.Agent.Name, t.Agent.Version, o, t.Reds
+	if t.Again {
+		s.Retries = 1
+	}
+	return s
 }

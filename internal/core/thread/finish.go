@@ -20,7 +20,7 @@ func finish(d *decision) bool {
 	case stopped && t.Completion == belay.CompletionConversational && st.Stop == stopRefused:
 		d.fail(belay.Failed, "MODEL_REFUSED", "the model refused to answer")
 	case stopped && t.Completion == belay.CompletionConversational && st.Stop != stopLength && st.Misfit == "" && !last:
-		done := event.TurnCompleted{Summary: st.Text, Stats: t.stats()}
+		done := event.TurnCompleted{Summary: st.Text, Stats: t.stats(belay.Completed)}
 		if len(d.rules.Answer()) > 0 {
 			out := st.Text
 			done.Output = &out

@@ -80,7 +80,7 @@ func (d *decision) complete(c *Call, args []byte) {
 		return
 	}
 	summary := short(strings.TrimSpace(in.Summary), c.ArgsRef)
-	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: d.Turn.stats()}
+	done := event.TurnCompleted{Summary: summary, Artifacts: tidy(in.Artifacts), NextSteps: event.CutText(strings.TrimSpace(in.NextSteps), maxSaid), Stats: d.Turn.stats(belay.Completed)}
 	done.Stats.Calls++
 	if len(in.Output) > 0 {
 		out := short(string(in.Output), c.ArgsRef)

@@ -39,6 +39,7 @@ type Queued struct {
 
 	Checks []belay.Check `json:"checks,omitempty"` // that must pass before it completes
 	Rounds int           `json:"rounds,omitempty"` // of checks that may fail; 0: belay.DefaultRounds
+	Again  bool          `json:"again,omitempty"`  // its task was tried before
 }
 
 // dropped is the note to the model, before the next turn, about turns that
@@ -84,7 +85,7 @@ func (h *handler) submit(c belay.SubmitTurn) error {
 	if busy && mode == belay.QueueReject {
 		return h.refused(c, "a turn of the thread hasn't ended")
 	}
-	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place, Priority: c.Priority, Budget: c.Budget, Checks: c.Checks, Rounds: c.Rounds, Note: c.Note, Rest: c.Rest && h.Depth > 0}
+	submitted := event.TurnSubmitted{Kind: c.Kind, Text: c.Text, By: h.order.Principal, Rules: c.Rules, Place: c.Place, Priority: c.Priority, Budget: c.Budget, Checks: c.Checks, Rounds: c.Rounds, Again: c.Again, Note: c.Note, Rest: c.Rest && h.Depth > 0}
 	if c.Limits != (belay.Limits{}) {
 		submitted.Limits = &c.Limits
 	}
@@ -273,7 +274,7 @@ func (q *queueState) moved() {
 
 // enqueue folds that a turn was accepted.
 func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
-	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens, Limits: p.Limits, Checks: p.Checks, Rounds: p.Rounds, Note: p.Note, Rest: p.Rest}
+	q := Queued{Turn: e.IDs.Turn, Kind: p.Kind, Task: e.IDs.Task, Run: e.IDs.Run, Rules: p.Rules, Mode: p.Queue, Line: line(p.Text.Text), Place: p.Place, Priority: p.Priority, Since: e.Seq, Tokens: p.Text.Tokens, Limits: p.Limits, Checks: p.Checks, Rounds: p.Rounds, Again: p.Again, Note: p.Note, Rest: p.Rest}
 	if urgent(p.Queue) {
 		q.Place = 0
 	}

@@ -135,6 +135,7 @@ type Turn struct {
 	Begun      bool             `json:"begun"`            // turn.started is in the log
 	Completion belay.Completion `json:"completion,omitempty"`
 	Limits     belay.Limits     `json:"limits"`
+	Agent      *event.AgentUsed `json:"agent,omitempty"` // whose turn it is, as it was when the turn began
 	turnUse
 	turnRoute
 	admission
@@ -153,6 +154,7 @@ type Turn struct {
 	Partial     *belay.Ref  `json:"partial,omitempty"` // text that was cut
 	PartialText string      `json:"partialText,omitempty"`
 	Red         int         `json:"red,omitempty"`      // rounds of checks that failed
+	Reds        int         `json:"reds,omitempty"`     // checks that failed
 	Verified    []verdict   `json:"verified,omitempty"` // what is known of the checks of this round
 }
 

@@ -59,12 +59,10 @@ type AgentWeek struct {
 	MicroUSD  int64 `json:"microUsd"`
 }
 
-// AgentsFold counts the turns of agents. Facts come in the order of the log.
+// AgentsFold counts the turns of agents by their ends.
 type AgentsFold struct {
 	since, now time.Time
 	agents     map[string]*AgentStats
-	turns      map[belay.TurnID]*AgentStats // that have begun
-	again      map[belay.TurnID]bool        // that are another attempt
 }
 
 // newest is how many runs tell how long an agent takes, where nothing but a sum is kept.
@@ -73,76 +71,51 @@ const newest = 1000
 // NewAgentsFold counts turns that end after since; zero: all. Without a time that is now
 // it counts no weeks, and only the newest runs of an agent tell how long it takes.
 func NewAgentsFold(since, now time.Time) *AgentsFold {
-	return &AgentsFold{since: since, now: now, agents: map[string]*AgentStats{}, turns: map[belay.TurnID]*AgentStats{}, again: map[belay.TurnID]bool{}}
+	return &AgentsFold{since: since, now: now, agents: map[string]*AgentStats{}}
 }
 
 // Apply counts one fact.
 func (f *AgentsFold) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
-	case event.TaskAttemptStarted:
-		if p.Number > 1 {
-			f.again[p.Turn] = true
-		}
-	case event.TurnStarted:
-		if p.Agent != nil {
-			f.began(e, *p.Agent)
-		}
-	case event.TaskProgress:
-		if a := f.turns[e.IDs.Turn]; a != nil && p.Check != nil && (p.Check.Status == event.CheckFailed || p.Check.Status == event.CheckUnknown) && f.counts(e) {
-			a.GateReds++
-		}
 	case event.TurnCompleted:
-		f.ended(e, belay.Completed, p.Stats)
+		f.ended(e.Time, p.Stats)
 	case event.TurnFailed:
-		f.ended(e, p.Outcome, p.Stats)
+		f.ended(e.Time, p.Stats)
 	}
 }
 
-func (f *AgentsFold) counts(e event.Envelope) bool { return f.since.IsZero() || e.Time.After(f.since) }
-
-func (f *AgentsFold) began(e event.Envelope, used event.AgentUsed) {
-	a := f.agents[used.Name]
-	if a == nil {
-		a = &AgentStats{Agent: used.Name, Ends: map[belay.Outcome]int{}}
-		f.agents[used.Name] = a
-	}
-	f.turns[e.IDs.Turn] = a
-	if !f.counts(e) {
+func (f *AgentsFold) ended(at time.Time, st event.TurnStats) {
+	if st.Agent == "" {
 		return
 	}
-	if v := used.Version; v != "" && !slices.Contains(a.Versions, v) {
-		a.Versions = append(a.Versions, v)
-	}
-}
-
-func (f *AgentsFold) ended(e event.Envelope, o belay.Outcome, st event.TurnStats) {
-	a := f.turns[e.IDs.Turn]
-	again := f.again[e.IDs.Turn]
-	delete(f.turns, e.IDs.Turn)
-	delete(f.again, e.IDs.Turn)
+	a := f.agents[st.Agent]
 	if a == nil {
-		return
+		a = &AgentStats{Agent: st.Agent, Ends: map[belay.Outcome]int{}}
+		f.agents[st.Agent] = a
 	}
 	for _, w := range []struct {
 		week *AgentWeek
 		ago  time.Duration
 	}{{&a.Week, 0}, {&a.Before, 7 * 24 * time.Hour}} {
 		to := f.now.Add(-w.ago)
-		if !e.Time.After(to.Add(-7*24*time.Hour)) || e.Time.After(to) {
+		if !at.After(to.Add(-7*24*time.Hour)) || at.After(to) {
 			continue
 		}
 		w.week.Runs++
-		if o == belay.Completed {
+		if st.Outcome == belay.Completed {
 			w.week.Completed++
 		}
 		w.week.Tokens += st.Usage.Total()
 		w.week.MicroUSD += st.Cost.MicroUSD
 	}
-	if !f.counts(e) {
+	if !f.since.IsZero() && !at.After(f.since) {
 		return
 	}
+	if v := st.Version; v != "" && !slices.Contains(a.Versions, v) {
+		a.Versions = append(a.Versions, v)
+	}
 	a.Runs++
-	a.Ends[o]++
+	a.Ends[st.Outcome]++
 	if a.ms = append(a.ms, st.ActiveMS); f.now.IsZero() && len(a.ms) >= 2*newest {
 		a.ms = slices.Clone(a.ms[len(a.ms)-newest:])
 	}
@@ -152,16 +125,16 @@ func (f *AgentsFold) ended(e event.Envelope, o belay.Outcome, st event.TurnStats
 	}
 	a.Tokens += st.Usage.Total()
 	a.Cost = a.Cost.Add(st.Cost)
-	if again {
-		a.Retries++
-	}
+	a.Retries += st.Retries
+	a.GateReds += st.GateReds
 }
 
-// Sum is what was counted so far, by name. Agents without a turn in the time are left out.
+// Sum is what was counted so far, by name. Agents without a turn in the time, and in the two
+// weeks, are left out.
 func (f *AgentsFold) Sum() (all []AgentStats) {
 	for _, name := range slices.Sorted(maps.Keys(f.agents)) {
 		a := *f.agents[name]
-		if a.Runs+a.GateReds+a.Week.Runs+a.Before.Runs == 0 {
+		if a.Runs+a.Week.Runs+a.Before.Runs == 0 {
 			continue
 		}
 		slices.Sort(a.Versions)
