@@ -29,10 +29,12 @@ import (
 // background, which is told more when it has ended; one that fails while its own child in
 // the background works; one that is closed while it asks; and two in worktrees of their
 // own, of which one changes nothing. Four of them run the same command; the person who is
-// asked allows two calls of it to the tree. Then the session has a goal, which the first
+// asked allows two calls of it to the tree. Another agent judges what came of it. Then the session has a goal, which the first
 // turn doesn't meet, and behind that a task that an agent does.
 const familyScript = `
 steps:
+  - when: {contains: Judge whether this work}
+    calls: [{tool: complete_task, args: {summary: judged, output: {score: 0.9, verdict: pass, findings: []}}}]
   - when: {contains: MORE}
     calls: [{tool: complete_task, args: {summary: more}}]
   - when: {contains: PART-1}
@@ -130,7 +132,7 @@ func TestAFamilySurvivesACrashAtEveryPoint(t *testing.T) {
 			defer m.discard()
 			m.script, m.tools, m.trees = script, set, folders{m.dir}
 			m.checks = []belay.Check{{ID: "file", Kind: belay.CheckFiles, Paths: []string{"notes"}}, {ID: "kept", Kind: belay.CheckFiles, Paths: []string{"notes"}, Unchanged: true},
-				{ID: "make", Kind: belay.CheckCommand, Argv: []string{"make", "test"}}, {ID: "person", Kind: belay.CheckPerson, Prompt: "Is it good?"}}
+				{ID: "make", Kind: belay.CheckCommand, Argv: []string{"make", "test"}}, {ID: "judge", Kind: belay.CheckAgent}, {ID: "person", Kind: belay.CheckPerson, Prompt: "Is it good?"}}
 			m.also = planned
 			m.accept()
 			_, hit = m.through(crashes, (*process).liveFamily)
@@ -273,8 +275,8 @@ func (m *machine) checkFamily(at []int) {
 		}
 	}
 	m.used += len(used)
-	want := map[string]int{"one": 1, "two": 4, "more": 1, "idle": 1, "nine": 1, "no_completion": 1, "cancelled": 1}
-	if len(spawned) != 9 || !maps.Equal(summaries, want) {
+	want := map[string]int{"one": 1, "two": 4, "more": 1, "idle": 1, "nine": 1, "judged": 1, "no_completion": 1, "cancelled": 1}
+	if len(spawned) != 10 || !maps.Equal(summaries, want) {
 		m.t.Errorf("crashes %v: spawned %v, ended %v, told %v, %v", at, spawned, ended, told, summaries)
 	}
 	for id := range spawned {
@@ -289,7 +291,7 @@ func (m *machine) checkFamily(at []int) {
 		m.t.Errorf("crashes %v: the tasks that were planned: %v", at, tasks)
 	}
 	coretest.Books(m.t, at, facts)
-	if want := map[string]int{"kept noted": 1, "kept passed": 1, "file passed": 1, "make passed": 1, "person passed": 1}; !maps.Equal(checks, want) {
+	if want := map[string]int{"kept noted": 1, "kept passed": 1, "file passed": 1, "make passed": 1, "judge passed": 1, "person passed": 1}; !maps.Equal(checks, want) {
 		m.t.Errorf("crashes %v: checks %v", at, checks)
 	}
 	runs, _ := os.ReadFile(filepath.Join(m.dir, "effects.log"))

@@ -13,8 +13,8 @@ import (
 
 // What must hold before a turn counts as done is found out when its completion tool is
 // called: the call waits until each check has a result, which is a fact. A check that
-// runs a program is a call beside it, judged and run as any other. People are asked last,
-// and only if all else passes.
+// runs a program is a call beside it, judged and run as any other. Agents judge only what
+// passes these: that costs requests. People are asked last, and only if all else passes.
 
 // codeChecksFailed is the failure of a completion whose checks don't pass.
 const codeChecksFailed = "CHECKS_FAILED"
@@ -140,12 +140,14 @@ func (d *decision) verified(c *Call) bool {
 		d.startsHandled(c)
 		return false
 	}
-	var people []required
+	var agents, people []required
 	open, red := false, false
 	for _, r := range all {
 		switch v := d.Turn.verdictOf(r); {
 		case v == nil && r.Kind == belay.CheckPerson:
 			people = append(people, r)
+		case v == nil && r.Kind == belay.CheckAgent:
+			agents = append(agents, r)
 		case v == nil:
 			open = true
 			d.want(d.verify(c, r))
@@ -163,6 +165,11 @@ func (d *decision) verified(c *Call) bool {
 		return false
 	case red:
 		d.refuseCompletion(c, all)
+		return false
+	case len(agents) > 0:
+		for _, r := range agents {
+			d.want(d.verify(c, r))
+		}
 		return false
 	case len(people) > 0:
 		d.asksWhetherDone(c, people[0])

@@ -381,7 +381,7 @@ func (w *world) accept(rest string) {
 		k.Kind, k.Unchanged, k.Paths = belay.CheckFiles, true, strings.Fields(rest)
 	case belay.CheckFiles:
 		k.Paths = strings.Fields(rest)
-	case belay.CheckPerson:
+	case belay.CheckPerson, belay.CheckAgent:
 		k.Prompt = rest
 	case belay.CheckSchema:
 		k.Schema = json.RawMessage(rest)
