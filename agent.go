@@ -89,12 +89,34 @@ type (
 		Retry      Retry      `json:"retry,omitzero"`
 		Memory     MemoryNeed `json:"memory,omitzero"`
 		Lent       Amounts    `json:"-"` // of the money and tokens of the parent's turn
+		Team       *Team      `json:"team,omitempty"`
 
 		Begin     *Beginning `json:"begin,omitempty"`     // a copy of the parent's conversation; nil: it begins with the task
 		Workspace string     `json:"workspace,omitempty"` // in a worktree; empty: the parent's
 		Worktree  *Worktree  `json:"worktree,omitempty"`  // of its own
 
 		Refused *Error `json:"refused,omitempty"` // why it can't be opened: the session records that
+	}
+
+	// Team makes a child that of several agents: its task has parts, which they do.
+	Team struct {
+		Plan    TaskPlan `json:"plan"`            // of its task
+		Members Ref      `json:"members"`         // a blob: a list of TeamMember
+		Parts   int      `json:"parts"`           // so many
+		Taint   []string `json:"taint,omitempty"` // that each begins with
+	}
+
+	// TeamMember is a part of a team's task, and the agent that does it. It is behind those
+	// that it begins after.
+	TeamMember struct {
+		Task      TaskID     `json:"taskId"`
+		Agent     string     `json:"agent"`
+		Objective Content    `json:"objective"`
+		Plan      TaskPlan   `json:"plan"`
+		BlockedBy []Blocker  `json:"blockedBy,omitempty"`
+		Rules     Ref        `json:"rules"`
+		Memory    MemoryNeed `json:"memory,omitzero"`
+		Starved   string     `json:"starved,omitempty"` // why it can't begin
 	}
 
 	// TellParent tells a thread what became of a child that it asked for: with End how

@@ -233,6 +233,7 @@ type (
 	// Assigned is the sub-agent that does a planned task. It is opened when the task starts.
 	Assigned struct {
 		Subagent  SubagentID `json:"subagentId"`
+		Name      string     `json:"name,omitempty"` // what it is called by
 		Agent     string     `json:"agent"`
 		Text      Content    `json:"text"`                // the objective, shortened
 		Workspace string     `json:"workspace,omitempty"` // in a worktree; empty: its parent's

@@ -22,6 +22,7 @@ type SubagentSpawned struct {
 	Context   string          `json:"context,omitempty"`   // fork: it begins with a copy of its parent's conversation
 	Workspace string          `json:"workspace,omitempty"` // if that isn't the session's
 	Worktree  *belay.Worktree `json:"worktree,omitempty"`  // of its own
+	Team      *belay.Team     `json:"team,omitempty"`      // others do its task, as its children
 }
 
 // ContextFork is a child's context that begins with its parent's conversation.
@@ -59,6 +60,7 @@ type SubagentStatus struct {
 	Memory     belay.MemoryNeed `json:"memory,omitzero"`      // of a prepared one
 
 	Begin     *belay.Beginning `json:"begin,omitempty"`     // of a copied one
+	Team      *belay.Team      `json:"team,omitempty"`      // of a prepared one that is a team
 	Workspace string           `json:"workspace,omitempty"` // of a prepared one, if that isn't its parent's
 	Worktree  *belay.Worktree  `json:"worktree,omitempty"`  // of a prepared one, or a settled one
 	Diff      *belay.Diffstat  `json:"diff,omitempty"`      // of a settled one

@@ -78,7 +78,7 @@ func (v *performer) bound(ctx context.Context, eff core.BindInput) (text belay.C
 	if err != nil {
 		return text, err
 	}
-	if problem := checkInput(rules.Rules, input); problem != nil {
+	if problem := checkInput(rules.Agent, rules.Input, input); problem != nil {
 		return text, fmt.Errorf("%s", problem.Message)
 	}
 	return v.e.content(ctx, v.e.c.Secrets.String(tool.SpawnArgs{Task: b.Text, Input: input}.Objective()), "text/plain")

@@ -66,7 +66,7 @@ func (v *performer) childFacts(ctx context.Context, eff core.PrepareChild) (fact
 	in.Task = c.Text.Text
 	objective, err := v.e.content(ctx, v.e.c.Secrets.String(in.Objective()), "text/plain")
 	return append(facts, event.SubagentStatus{Status: event.SubagentPrepared, Agent: c.Agent, Nickname: in.Name, Background: in.Background || c.Background, Objective: &objective, Rules: &c.Rules,
-		Workspace: c.Workspace, Worktree: c.Worktree, Retry: again, Memory: c.Memory, Budget: &c.Lent}), nil, err
+		Workspace: c.Workspace, Worktree: c.Worktree, Retry: again, Memory: c.Memory, Budget: &c.Lent, Team: c.Team}), nil, err
 }
 
 // PrepareChild puts into c, whose ids are given, what a sub-agent is decided by that one
@@ -94,8 +94,22 @@ func (e *Performers) prepare(ctx context.Context, ref belay.Ref, in tool.SpawnAr
 	if problem := in.Check(parent.Settings); problem != nil {
 		return problem, nil
 	}
+	if !judges {
+		if team, problem, err := e.teamOf(ctx, parent, in, left, share, depth); team != nil || problem != nil || err != nil {
+			if team != nil {
+				c.Rules = ref // it decides nothing itself
+				problem, err = team.prepareTeam(ctx, c)
+			}
+			return problem, err
+		}
+	}
 	narrow := func(in tool.SpawnArgs, judges bool) (*thread.Rules, *event.Problem, error) {
-		rules, problem, err := e.childRules(ctx, parent, in, left, depth, judges)
+		rules, wanted, problem, err := e.childRules(ctx, parent, in, left, depth, judges)
+		for _, name := range wanted { // its file may have taken some of them away
+			if _, has := rules.Tool(name); !has {
+				return nil, thread.NotCovered("agent "+rules.Agent+" can't have "+name+" here", "its file doesn't name this tool: leave it out, or start another agent"), nil
+			}
+		}
 		if problem == nil && err == nil {
 			rules.Settings.Limits = sharing(rules.Settings.Limits, in.Within(belay.Limits{}), left, share)
 		}
@@ -103,7 +117,7 @@ func (e *Performers) prepare(ctx context.Context, ref belay.Ref, in tool.SpawnAr
 	}
 	rules, problem, err := narrow(in, judges)
 	if problem == nil && err == nil {
-		problem = checkInput(rules, in.Input)
+		problem = checkInput(rules.Agent, rules.Input, in.Input)
 	}
 	if problem == nil && err == nil && rules.AgentFile != nil { // its file says so, where the call doesn't
 		in.Isolation, in.Context = cmp.Or(in.Isolation, rules.AgentFile.Isolation), cmp.Or(in.Context, rules.AgentFile.Context)
@@ -157,7 +171,9 @@ func sharing(l, named, left, share belay.Limits) belay.Limits {
 	return l
 }
 
-func (e *Performers) childRules(ctx context.Context, parent *thread.Rules, in tool.SpawnArgs, left belay.Limits, depth int, judges bool) (*thread.Rules, *event.Problem, error) {
+// childRules are the parent's narrowed to what an agent is and what a call leaves it, with the
+// tools that the call names one by one.
+func (e *Performers) childRules(ctx context.Context, parent *thread.Rules, in tool.SpawnArgs, left belay.Limits, depth int, judges bool) (_ *thread.Rules, wanted []string, _ *event.Problem, _ error) {
 	complete, _ := e.c.Tools.Get(tool.CompleteName)
 	wish := thread.ChildWish{Agent: in.Agent, Limits: in.Within(left), Depth: depth, Judges: judges, File: e.c.Agent != nil && in.Agent != ""}
 	for _, term := range in.Tools { // a group or a pattern is those of the parent's tools that it covers
@@ -169,7 +185,7 @@ func (e *Performers) childRules(ctx context.Context, parent *thread.Rules, in to
 	}
 	rules, problem := parent.Child(wish, e.c.TaskPrompt, complete.Spec())
 	if problem != nil || !wish.File {
-		return rules, problem, nil
+		return rules, nil, problem, nil
 	}
 	switch err := e.c.Agent(ctx, rules, in.Agent); {
 	case belay.CodeOf(err) == belay.CodeNotFound:
@@ -178,19 +194,10 @@ func (e *Performers) childRules(ctx context.Context, parent *thread.Rules, in to
 			said, _ := errors.AsType[*belay.Error](err)
 			problem.Message, problem.Hint = said.Message, said.Hint
 		}
-		return rules, problem, nil
-	case err != nil && ctx.Err() == nil:
-		e, _ := errors.AsType[*belay.Error](err)
-		if e == nil {
-			return nil, nil, err
-		}
-		code := belay.CodeBadAgent
-		if e.Code == belay.CodeNotCovered || e.Code == belay.CodeAgentStopped {
-			code = e.Code
-		}
-		return nil, &event.Problem{Class: tool.Denied, Code: strings.ToUpper(string(code)), Message: event.CutText(e.Error(), 1000), Hint: e.Hint}, nil
+		return rules, nil, problem, nil
 	case err != nil:
-		return nil, nil, err
+		problem, err := agentProblem(ctx, err)
+		return nil, nil, problem, err
 	}
 	if judges { // its work isn't judged again
 		rules.Gates = nil
@@ -198,16 +205,11 @@ func (e *Performers) childRules(ctx context.Context, parent *thread.Rules, in to
 	if of := rules.AgentFile; judges && of != nil && strings.HasPrefix(rules.Agent, of.Origin+":") && !strings.HasPrefix(in.Agent, of.Origin+":") { // a stranger's file of this name
 		wish.File = false
 		if own, problem := parent.Child(wish, e.c.TaskPrompt, complete.Spec()); problem == nil {
-			return own, nil, nil
+			return own, nil, nil, nil
 		}
-		return nil, thread.NotCovered("agent "+rules.Agent+" can't judge the work: its file isn't trusted", "belay trust "+of.Path+", or name another agent as the verifier"), nil
+		return nil, nil, thread.NotCovered("agent "+rules.Agent+" can't judge the work: its file isn't trusted", "belay trust "+of.Path+", or name another agent as the verifier"), nil
 	}
-	for _, name := range wish.Tools { // the file may have taken some of them away
-		if _, has := rules.Tool(name); !has {
-			return nil, thread.NotCovered("agent "+rules.Agent+" can't have "+name+" here", "its file doesn't name this tool: leave it out, or start another agent"), nil
-		}
-	}
-	return rules, nil, nil
+	return rules, wish.Tools, nil, nil
 }
 
 // admitAgain is when it is asked again whether an agent may work, after it couldn't be
@@ -232,21 +234,21 @@ func (v *performer) admit(ctx context.Context, eff core.Admit) []core.Fact {
 }
 
 // checkInput holds what an agent is started with against the schema that it has for it.
-func checkInput(r *thread.Rules, input json.RawMessage) *event.Problem {
-	if len(r.Input) == 0 {
+func checkInput(agent string, schema, input json.RawMessage) *event.Problem {
+	if len(schema) == 0 {
 		return nil
 	}
 	said := "it is missing"
 	if len(input) > 0 {
 		var err error
-		if said, err = tool.Misfit(r.Input, input); err != nil {
+		if said, err = tool.Misfit(schema, input); err != nil {
 			said = err.Error()
 		}
 	}
 	if said == "" {
 		return nil
 	}
-	return &event.Problem{Class: tool.BadArguments, Code: "BAD_INPUT", Message: "the input of agent " + r.Agent + " doesn't fit its schema: " + said, Hint: "its schema is " + string(r.Input)}
+	return &event.Problem{Class: tool.BadArguments, Code: "BAD_INPUT", Message: "the input of agent " + agent + " doesn't fit its schema: " + said, Hint: "its schema is " + string(schema)}
 }
 
 // childTree makes the rules of a sub-agent those of a worktree of its own. It is made when

@@ -15,6 +15,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
@@ -50,6 +51,10 @@ type Config struct {
 	// Agent narrows rules to an agent that is kept as a file. CodeNotFound: there is none of
 	// that name, and the hint names the nearest. nil knows none.
 	Agent func(ctx context.Context, rules *thread.Rules, name string) error
+
+	// Team is the team of a name that is kept as a file, with its agents in the order in which
+	// they begin; nil: there is none of that name, or it is one agent. May be nil.
+	Team func(ctx context.Context, parent *thread.Rules, name string) (*agentfile.Agent, []*agentfile.Part, error)
 
 	// Command performs a command of the runtime for a call of a model, once however often
 	// the call is attempted; nil can't.

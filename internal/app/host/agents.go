@@ -114,6 +114,27 @@ func (h *Host) childAgent(ctx context.Context, rules *thread.Rules, name string)
 	return err
 }
 
+// team is the team of a name, if it is one.
+func (h *Host) team(ctx context.Context, parent *thread.Rules, name string) (*agentfile.Agent, []*agentfile.Part, error) {
+	p, err := h.At(ctx, parent.Configured())
+	if err != nil {
+		return nil, nil, err
+	}
+	cat, err := h.agents(ctx, p)
+	if err != nil {
+		return nil, nil, err
+	}
+	a, err := cat.Find(name)
+	if err != nil || len(a.Members) == 0 { // who starts one agent says what is wrong with it
+		return nil, nil, nil
+	}
+	if err := h.takesWork(ctx, a.Called(), a.Path); err != nil {
+		return nil, nil, err
+	}
+	parts, err := cat.Cast(a)
+	return a, agentfile.InOrder(parts), err
+}
+
 // replaced is the agent that takes new work for another; the facts of the turn's context say
 // so.
 func (h *Host) replaced(ctx context.Context, cat *agentfile.Catalog, r *thread.Rules, a *agentfile.Agent) (*agentfile.Agent, error) {

@@ -117,7 +117,7 @@ func (h *Host) Runtime(st store.Store, show func(event.Delta)) (*app.Runtime, er
 	secrets.Sign(key)
 	p, err := effect.New(effect.Config{
 		Store: st, Provider: models.Provider, Counts: models.Counts, Tools: set, ToolsIn: h.toolsIn, Secrets: secrets, Cache: h.c.Models.Cache, ArgsKey: key, Now: h.c.Now, Live: show,
-		Keeper: h.c.Keeper, TaskPrompt: SystemPrompt(belay.CompletionRequired), Agent: h.childAgent, Admit: h.admit, Command: h.command, Trees: trees{h}, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
+		Keeper: h.c.Keeper, TaskPrompt: SystemPrompt(belay.CompletionRequired), Agent: h.childAgent, Team: h.team, Admit: h.admit, Command: h.command, Trees: trees{h}, Surroundings: surroundings{h.c.Git}, Confine: h.c.Confine, Inspect: h.c.Inspect, Check: h.c.Check,
 	})
 	if err != nil {
 		return nil, err

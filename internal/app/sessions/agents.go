@@ -122,6 +122,9 @@ func subagent(c session.Child, th *thread.State) SubagentShown {
 	if c.Paused {
 		a.Status = event.Paused
 	}
+	if t := c.Team; t != nil {
+		a.Steps, a.Calls, a.Usage, a.MicroUSD, a.Active = t.Used.Steps, t.Used.Calls, t.Used.Usage, t.Used.MicroUSD, t.Used.Active
+	}
 	t := th.Turn
 	if t == nil {
 		return a
@@ -361,6 +364,8 @@ func Spawn(ctx context.Context, r *app.Call, in *SpawnSubagent) (*app.Result, er
 		return nil, input.At("parentSubagentId", app.NoAgent(s, in.Parent))
 	case p.Outcome != "":
 		return nil, input.At("parentSubagentId", belay.Errorf(belay.CodeBadState, "agent %s has ended: %s", in.Parent, p.Outcome).WithHint("leave it out, or send it something first"))
+	case p.Team != nil:
+		return nil, input.At("parentSubagentId", belay.Errorf(belay.CodeBadState, "agent %s is a team, which starts no agents", in.Parent).WithHint("leave it out"))
 	default:
 		c.Parent = p.Thread
 	}

@@ -493,6 +493,9 @@ func assign(ctx context.Context, r *app.Call, s *session.State, t *task.State, b
 	if err := r.PrepareChild(ctx, s, in, &c); err != nil {
 		return err
 	}
+	if c.Team != nil {
+		return belay.Errorf(belay.CodeBadState, "agent %s is a team, and a task is one agent's", t.Assignee).WithHint("spawn_subagent starts it; update_task names another agent")
+	}
 	text := t.Objective
 	if told := c.Text.Text; told != text.Text && text.Ref == nil {
 		var err error

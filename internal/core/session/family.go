@@ -21,6 +21,7 @@ const (
 	codeAgentClosed = "AGENT_CLOSED"
 	codeAgentWaits  = "AGENT_WAITS"
 	codeNoAgent     = "NOT_FOUND"
+	codeAgentTeam   = "AGENT_TEAM"
 )
 
 // Child is a sub-agent of the session: a thread with a task of its own.
@@ -46,6 +47,7 @@ type Child struct {
 	Rules      belay.Ref        `json:"rules,omitzero"`
 	Inputs     int              `json:"inputs,omitempty"` // texts that it was sent
 	Memory     belay.MemoryNeed `json:"memory,omitzero"`
+	Team       *team            `json:"team,omitempty"` // it is one: others do its task
 	childPlace
 	belay.AttemptUse
 }
@@ -153,7 +155,7 @@ func (f Family) refusal(l belay.AgentLimits, parent belay.ThreadID, again bool, 
 		return fmt.Sprintf("agents-depth is %d, and this agent is at depth %d", l.Depth, f.depth(parent)), "do the work yourself"
 	case children >= l.Children:
 		return fmt.Sprintf("agents-children is %d, and so many of this agent's children are open", l.Children), "wait for one of them, or close one"
-	case !again && len(f) >= l.Total:
+	case !again && len(f)+f.expected(parent) >= l.Total:
 		return fmt.Sprintf("agents-total is %d, and the session has had so many", l.Total), "do the work yourself"
 	case open >= belay.MaxOpenAgents:
 		return fmt.Sprintf("%d agents of the session are open, and more can't be", open), "wait for one of them, or close one"
@@ -176,7 +178,11 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 	}
 	l := s.Settings.Agents.OrDefaults()
 	child := Child{ID: c.Subagent, Parent: c.Parent, Turn: c.Turn, Call: c.Call, ParentTask: c.ParentTask, Agent: c.Agent, Nickname: c.Nickname, Background: c.Background}
-	if why, hint := s.Family.refusal(l, c.Parent, false, c.Memory); why != "" {
+	why, hint := s.Family.refusal(l, c.Parent, false, c.Memory)
+	if why == "" && c.Team != nil {
+		why, hint = s.tooMany(l, c)
+	}
+	if why != "" {
 		if c.Call == "" {
 			return nil, nil, event.Problem{Code: codeAgentLimit, Message: why, Hint: hint}.Refusal()
 		}
@@ -187,13 +193,17 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 	child.Rules, child.Priority = c.Rules, c.Priority
 	child.Thread, child.Task = OfSubagent(c.Subagent)
 	child.Workspace, child.Worktree, child.Memory = c.Workspace, c.Worktree, c.Memory
-	crowded := s.crowded(c.Memory)
-	child.Waits = s.working() >= l.Running || crowded != ""
-	facts, sends := s.openChild(&child, c.Text, c.Begin, c.Taint)
 	told := belay.TellParent{}
 	if c.Call == "" {
 		told.Agent, told.Nickname = c.Agent, c.Nickname
 	}
+	if c.Team != nil {
+		facts, sends := s.openTeam(&child, c)
+		return facts, append(sends, child.tell(told)), nil
+	}
+	crowded := s.crowded(c.Memory)
+	child.Waits = s.working() >= l.Running || crowded != ""
+	facts, sends := s.openChild(&child, c.Text, c.Begin, c.Taint)
 	turn := belay.TurnID(belay.DeriveID(belay.PrefixTurn, belay.StreamID(c.Subagent), 0, 0))
 	sends = append(sends,
 		core.Send{To: child.Task.Stream(), Command: belay.CreateTask{Objective: c.Text, Thread: child.Thread, Turn: turn, Rules: c.Rules, Priority: c.Priority,
@@ -211,6 +221,9 @@ func (s *State) openChild(child *Child, text belay.Content, copied *belay.Beginn
 	spawned := event.SubagentSpawned{Thread: child.Thread, Task: child.Task, Agent: child.Agent, Nickname: child.Nickname, Objective: text,
 		Depth: s.Family.depth(child.Parent) + 1, Background: child.Background, Priority: child.Priority, Waits: child.Waits, Rules: child.Rules, ParentTask: child.ParentTask,
 		Workspace: child.Workspace, Worktree: own, Memory: child.Memory}
+	if child.Team != nil {
+		spawned.Team = &child.Team.Team
+	}
 	begin := belay.Beginning{}
 	if copied != nil {
 		begin, spawned.Context = *copied, event.ContextFork
@@ -261,11 +274,17 @@ func (d *Decider) endChild(c belay.EndSubagent) ([]core.Fact, []core.Send, error
 	if child == nil || !child.open() || child.Leaving != nil || c.Inputs < child.Inputs { // it goes on with what it was sent
 		return nil, nil, nil
 	}
+	facts, sends := s.leave(child, c.End)
+	return facts, sends, nil
+}
+
+// leave ends a child, once its worktree was looked at.
+func (s *State) leave(child *Child, end belay.AttemptEnd) ([]core.Fact, []core.Send) {
 	if child.Worktree != nil {
-		return []core.Fact{{IDs: child.ids(s.Session), Data: event.SubagentStatus{Status: event.SubagentLeaving, End: &c.End}}}, nil, nil
+		return []core.Fact{{IDs: child.ids(s.Session), Data: event.SubagentStatus{Status: event.SubagentLeaving, End: &end}}}, nil
 	}
-	fact, send := s.over(child, c.End)
-	return []core.Fact{fact}, []core.Send{send}, nil
+	fact, send := s.over(child, end)
+	return []core.Fact{fact}, []core.Send{send}
 }
 
 func (s *State) over(child *Child, end belay.AttemptEnd) (core.Fact, core.Send) {
@@ -273,7 +292,11 @@ func (s *State) over(child *Child, end belay.AttemptEnd) (core.Fact, core.Send) 
 	if end.Outcome == belay.Completed {
 		over = event.SubagentCompleted{AttemptEnd: end}
 	}
-	return core.Fact{IDs: child.ids(s.Session), Data: over}, child.tell(belay.TellParent{End: &end})
+	tell := child.tell(belay.TellParent{End: &end})
+	if s.Family.teamOf(child) != nil { // which has it by this fact
+		tell = core.Send{To: child.Task.Stream(), Command: belay.NoteProgress{Delivery: event.Delivered}}
+	}
+	return core.Fact{IDs: child.ids(s.Session), Data: over}, tell
 }
 
 // settleTrees has the worktrees of children that leave looked at, and ends those whose
@@ -340,6 +363,10 @@ func (d *Decider) sendInput(o belay.Order, c belay.SendSubagentInput) ([]core.Fa
 		code, why, hint = codeNoAgent, "another agent started it", "agents-talk: tree lets agents of a session talk"
 	case other && child.Inputs >= maxTold:
 		code, why, hint = codeAgentLimit, fmt.Sprintf("it was told something %d times", child.Inputs), "go on without it"
+	case child.Team != nil:
+		code, why, hint = codeAgentTeam, "it is a team, which has no conversation", "send it to one of its agents, or start another team"
+	case again && s.Family.leftTeam(child):
+		code, why, hint = codeAgentClosed, "its team has ended", "start another agent"
 	case child.Closing:
 		code, why, hint = codeAgentClosed, "the agent was closed", "start another one"
 	case child.Waits:
@@ -444,7 +471,7 @@ func (d *Decider) closeChild(o belay.Order, c belay.CloseSubagent) ([]core.Fact,
 		all = append(all, child)
 	}
 	for _, k := range all {
-		grace := c.Grace && k == child
+		grace := c.Grace && k == child && k.Team == nil
 		facts = append(facts, core.Fact{IDs: k.ids(s.Session), Data: event.SubagentClosed{By: o.Principal, Reason: reason, Grace: grace}})
 		sends = append(sends, core.Send{To: k.Task.Stream(), Command: belay.CancelTask{Reason: reason, Grace: grace}})
 	}
@@ -525,7 +552,7 @@ func (s *State) applyFamily(e event.Envelope) {
 			s.joins()
 			s.Family = append(s.Family, Child{ID: e.IDs.Subagent, Parent: e.IDs.Thread, Turn: e.IDs.Turn, Call: e.IDs.Call, ParentTask: p.ParentTask, Thread: p.Thread, Task: p.Task,
 				Agent: p.Agent, Nickname: p.Nickname, Depth: p.Depth, Priority: p.Priority, Background: p.Background, Waits: p.Waits, Rules: p.Rules, Memory: p.Memory,
-				childPlace: childPlace{Workspace: p.Workspace, Worktree: p.Worktree}})
+				childPlace: childPlace{Workspace: p.Workspace, Worktree: p.Worktree}, Team: teamed(p.Team)})
 		}
 	case event.SubagentInput:
 		if c != nil {
@@ -554,13 +581,20 @@ func (s *State) applyFamily(e event.Envelope) {
 			c.Closing, c.Grace = true, p.Grace
 		}
 	case event.SubagentCompleted:
-		if c != nil {
-			c.ended(p.AttemptEnd)
-		}
+		s.childEnded(c, p.AttemptEnd)
 	case event.SubagentFailed:
-		if c != nil {
-			c.ended(p.AttemptEnd)
-		}
+		s.childEnded(c, p.AttemptEnd)
+	}
+}
+
+func (s *State) childEnded(c *Child, end belay.AttemptEnd) {
+	if c == nil {
+		return
+	}
+	before := c.Charged
+	c.ended(end)
+	if t := s.Family.teamOf(c); t != nil {
+		t.Team.hears(c, end, c.Charged.Sub(before))
 	}
 }
 

@@ -372,7 +372,7 @@ func (s *State) cancelParts(rd *core.Ready) {
 func (s *State) endWholes(rd *core.Ready) {
 	for i := range s.Plan {
 		p := &s.Plan[i]
-		if p.CompleteAt <= 0 || p.ended() || p.Status == "verifying" {
+		if p.CompleteAt <= 0 || p.ended() || p.Status == "verifying" || s.Family.planned(p.Task) {
 			continue
 		}
 		all, over, well := 0, 0, 0
@@ -426,18 +426,20 @@ func (p *Planned) urgency(now time.Time) int {
 // agents may; those that declare memory don't overtake one that waits for some.
 func (s *State) startPlanned(rd *core.Ready, now time.Time) {
 	var next, light *Planned // light declares no memory
-	running := 0
+	most, running := s.Settings.Agents.OrDefaults().Running, 0
 	for i := range s.Plan {
-		p := &s.Plan[i]
-		if p.Begun && !p.ended() {
+		if p := &s.Plan[i]; p.Begun && !p.ended() {
 			running++
 		}
+	}
+	for i := range s.Plan {
+		p := &s.Plan[i]
 		if p.Status == event.PlanUnbound && p.CompleteAt == 0 { // what it was to be given can't be
 			rd.Decided = append(rd.Decided, s.planned(event.PlannedTask{Task: p.Task, Status: "failed", Reason: p.Reason}))
 			rd.Sends = append(rd.Sends, core.Send{To: p.Task.Stream(), Command: belay.FailTask{Reason: p.Reason}})
 			return
 		}
-		if !p.waits() || s.pauseOf(p.Task) != nil {
+		if !p.waits() || s.pauseOf(p.Task) != nil || s.Family.held(p.Thread) {
 			continue
 		}
 		open, bad, onFailed := s.Plan.obstacle(p)
@@ -462,6 +464,9 @@ func (s *State) startPlanned(rd *core.Ready, now time.Time) {
 			rd.Effects = append(rd.Effects, core.BindInput{IDs: belay.IDs{Session: s.Session, Task: p.Task}, Input: *p.Input})
 			continue
 		}
+		if p.Agent != nil && s.working() >= most || p.Agent == nil && running >= most {
+			continue // but the others may: an agent waits for its own without a place
+		}
 		if !open && (next == nil || p.urgency(now) > next.urgency(now)) {
 			next = p
 		}
@@ -478,7 +483,7 @@ func (s *State) startPlanned(rd *core.Ready, now time.Time) {
 			next = light
 		}
 	}
-	if next == nil || running >= s.Settings.Agents.OrDefaults().Running {
+	if next == nil {
 		return
 	}
 	if next.Text != nil {
@@ -512,11 +517,8 @@ func (s *State) noRoom(p *Planned) (why string) {
 }
 
 // startAgent opens the sub-agent that is to do a task, as a child of the thread that the
-// task was given to, and starts the task there. It waits until there is a place.
+// task was given to, and starts the task there. In a team that is the team's thread.
 func (s *State) startAgent(rd *core.Ready, p *Planned) {
-	if s.working() >= s.Settings.Agents.OrDefaults().Running {
-		return
-	}
 	child := Child{ID: p.Agent.Subagent, Parent: p.Thread, Turn: p.Turn, Task: p.Task, Agent: p.Agent.Agent, Priority: value(p.Priority), Background: true,
 		childPlace: childPlace{Workspace: p.Agent.Workspace, Worktree: p.Agent.Worktree}}
 	child.Memory = p.Memory
@@ -524,13 +526,22 @@ func (s *State) startAgent(rd *core.Ready, p *Planned) {
 	if p.Rules != nil {
 		child.Rules = *p.Rules
 	}
-	rd.Sends = append(rd.Sends, s.opens(p.Thread)...)
-	given := event.SessionUpdated{Thread: p.Thread, Task: p.Task, Turn: p.Turn, Planned: &event.PlannedTask{Task: p.Task, Status: "running"}}
-	facts, sends := s.openChild(&child, p.Agent.Text, nil, p.Agent.Taint)
+	taint, given := p.Agent.Taint, event.SessionUpdated{Planned: &event.PlannedTask{Task: p.Task, Status: "running"}}
+	in := s.Family.teamOf(&child)
+	if in != nil {
+		child.Turn, child.ParentTask, child.Nickname, child.Background = in.Turn, in.Task, p.Agent.Name, false
+		taint = in.Team.Taint
+	} else {
+		given.Thread, given.Task, given.Turn = p.Thread, p.Task, p.Turn
+		rd.Sends = append(rd.Sends, s.opens(p.Thread)...)
+	}
+	facts, sends := s.openChild(&child, p.Agent.Text, nil, taint)
 	rd.Decided = append(append(rd.Decided, core.Fact{IDs: s.ids(), Data: given}), facts...)
 	rd.Sends = append(append(rd.Sends, sends...),
-		core.Send{To: p.Task.Stream(), Command: belay.StartTask{Subagent: child.ID, Thread: child.Thread, Budget: s.toldBudget()}},
-		child.tell(belay.TellParent{Agent: child.Agent, Nickname: child.Nickname, Task: child.Task}))
+		core.Send{To: p.Task.Stream(), Command: belay.StartTask{Subagent: child.ID, Thread: child.Thread, Budget: s.toldBudget(), Note: s.Plan.missing(p)}})
+	if in == nil {
+		rd.Sends = append(rd.Sends, child.tell(belay.TellParent{Agent: child.Agent, Nickname: child.Nickname, Task: child.Task}))
+	}
 }
 
 // value is what a pointer leads to; zero: nowhere.
@@ -581,6 +592,9 @@ func (s *State) applyPlan(e event.Envelope) {
 func (s *State) mark(m event.PlannedTask, at time.Time) {
 	p := s.Plan.Find(m.Task)
 	if p == nil {
+		if t := s.Family.find(func(c *Child) bool { return c.Team != nil && c.Task == m.Parent }); t != nil {
+			t.Team.Planned++
+		}
 		s.Plan = append(s.Plan, Planned{PlannedTask: m})
 		s.forgetEnded()
 		return

@@ -18,7 +18,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/11"
+const Version = "session/12"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -59,12 +59,15 @@ type State struct {
 }
 
 // Decider is the session's decider.
-type Decider struct{ s State }
+type Decider struct {
+	s       State
+	members map[belay.Digest][]belay.TeamMember // of teams that are being planned
+}
 
 var _ core.Decider = (*Decider)(nil)
 
 // New is the decider of an empty stream.
-func New(stream belay.StreamID) *Decider { return &Decider{State{Stream: stream}} }
+func New(stream belay.StreamID) *Decider { return &Decider{s: State{Stream: stream}} }
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
@@ -372,7 +375,16 @@ func (s *State) joins() {
 func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	d.s.givePlaces(&rd)
 	d.s.settleTrees(&rd)
-	if d.s.cancelParts(&rd); len(rd.Decided) == 0 {
+	if len(rd.Decided) == 0 {
+		d.planTeams(&rd)
+	}
+	if len(rd.Decided) == 0 {
+		d.s.endTeams(&rd)
+	}
+	if len(rd.Decided) == 0 {
+		d.s.cancelParts(&rd)
+	}
+	if len(rd.Decided) == 0 {
 		d.s.endWholes(&rd)
 	}
 	if len(rd.Decided) == 0 {
@@ -390,12 +402,6 @@ func (d *Decider) Next(now time.Time) (rd core.Ready) {
 }
 
 func (s *State) ids() belay.IDs { return belay.IDs{Session: s.Session} }
-
-// Missing names nothing: a session needs no content.
-func (d *Decider) Missing() []belay.Ref { return nil }
-
-// Supply takes nothing in.
-func (d *Decider) Supply(belay.Ref, []byte) error { return nil }
 
 // InFlight reports that nothing runs.
 func (d *Decider) InFlight() bool { return false }

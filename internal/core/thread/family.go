@@ -51,6 +51,7 @@ type wishes struct {
 	Acceptance []belay.Check    `json:"acceptance,omitempty"`
 	Retry      *belay.Retry     `json:"retry,omitempty"`
 	Memory     belay.MemoryNeed `json:"memory,omitzero"`
+	Team       *belay.Team      `json:"team,omitempty"`
 }
 
 // maxEnds is how many results of children a thread keeps.
@@ -144,7 +145,7 @@ func (s *State) applyChild(e event.Envelope, p event.SubagentStatus) {
 		fallthrough
 	case p.Status == event.SubagentPrepared:
 		c.Agent, c.Nickname, c.Background, c.Objective, c.Rules = p.Agent, p.Nickname, p.Background, p.Objective, p.Rules
-		c.Workspace, c.Worktree, c.Acceptance, c.Retry, c.Memory = p.Workspace, p.Worktree, p.Acceptance, p.Retry, p.Memory
+		c.Workspace, c.Worktree, c.Acceptance, c.Retry, c.Memory, c.Team = p.Workspace, p.Worktree, p.Acceptance, p.Retry, p.Memory, p.Team
 		s.lends(c, p.Budget)
 	case c == nil:
 	case p.Status == event.SubagentRequested:
@@ -214,7 +215,7 @@ func (d *decision) spawn(c *Call) {
 		}
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.SpawnSubagent{Retry: again, Subagent: k.ID, Parent: d.Thread, Turn: k.Turn, Call: k.Call, ParentTask: d.Turn.Task,
 			Agent: k.Agent, Nickname: k.Nickname, Text: *k.Objective, Rules: *k.Rules, Background: k.Background, Priority: d.Turn.Priority, Taint: TaintNames(d.Taint, maxTaints),
-			Begin: k.Begin, Workspace: k.Workspace, Worktree: k.Worktree, Acceptance: k.Acceptance, Memory: k.Memory}})
+			Begin: k.Begin, Workspace: k.Workspace, Worktree: k.Worktree, Acceptance: k.Acceptance, Memory: k.Memory, Team: k.Team}})
 	case k.Ended && !k.Background:
 		d.showChildren(c, true, k)
 	}
