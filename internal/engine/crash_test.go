@@ -50,6 +50,7 @@ type machine struct {
 	script *scripted.Script
 	tools  *tool.Set
 	trees  effect.Trees
+	team   team
 	checks []belay.Check // of the task
 	agents belay.AgentLimits
 	procs  atomic.Int64
@@ -120,7 +121,7 @@ func (m *machine) boot(crashAt int) *process {
 	p.ctx = context.WithValue(ctx, life{}, p)
 	var err error
 	p.e, err = newEngine(config{
-		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools, Trees: m.trees,
+		Store: p.h, Owner: store.Owner{ID: fmt.Sprintf("proc-%d", proc), Host: "test", PID: proc}, Tools: m.tools, Trees: m.trees, Team: m.team,
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			return scripted.New(m.script), nil
 		},

@@ -6,6 +6,8 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/config/agentfile"
+	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
@@ -36,7 +38,11 @@ type config struct {
 	Counts   func(s belay.Settings) tokens.Profile
 	Around   effect.Surroundings
 	Trees    effect.Trees
+	Team     team
 }
+
+// team finds the team of a name.
+type team = func(context.Context, *thread.Rules, string) (*agentfile.Agent, []*agentfile.Part, error)
 
 // system is an engine with its performers.
 type system struct {
@@ -46,7 +52,7 @@ type system struct {
 
 func newEngine(c config) (*system, error) {
 	p, err := effect.New(effect.Config{Store: c.Store, Provider: c.Provider, Tools: c.Tools, ToolsIn: c.ToolsIn, Secrets: c.Secrets, ArgsKey: c.ArgsKey, Now: c.Now, Live: c.Live,
-		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts, Surroundings: c.Around, Trees: c.Trees})
+		Check: c.Check, Keeper: c.Keeper, Confine: c.Confine, Inspect: c.Inspect, Counts: c.Counts, Surroundings: c.Around, Trees: c.Trees, Team: c.Team})
 	if err != nil {
 		return nil, err
 	}
