@@ -4,8 +4,8 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { staleSince, token, Refusal } from "./api";
 import { listen, store } from "./live";
 
-/** Hears of facts of the store. */
-export const hear = (f: (type: string) => void): (() => void) => listen(store, (e) => (e.type === "failed" ? say(e.data.message) : f(e.type)));
+/** Hears of facts of the store, or of another stream. */
+export const hear = (f: (type: string) => void, stream = store): (() => void) => listen(stream, (e) => (e.type === "failed" ? say(e.data.message) : f(e.type)));
 
 export interface Loaded<T> {
 	data?: T;
@@ -13,8 +13,8 @@ export interface Loaded<T> {
 	again: () => void;
 }
 
-/** Loads, and loads again when facts of the store come that this is about, at most three times a second. */
-export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>, about = (_type: string) => true): Loaded<T> {
+/** Loads, and loads again when facts of the store, or of another stream, come that this is about, at most three times a second. */
+export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>, about = (_type: string) => true, stream?: string): Loaded<T> {
 	const [state, set] = useState<{ key: string; data?: T; error?: Refusal }>({ key });
 	const again = useRef(() => {});
 	useEffect(() => {
@@ -46,7 +46,7 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
 		};
 		again.current = soon;
 		run();
-		const deaf = hear((type) => (about(type) || type === "resync" || type === "open") && soon());
+		const deaf = hear((type) => (about(type) || type === "resync" || type === "open" || type === "deleted") && soon(), stream);
 		const back = staleSince.subscribe((v) => !v && soon());
 		return () => {
 			stop.abort();

@@ -9,6 +9,9 @@ const page = 200;
 
 export const keyOf = (i: Item) => i.kind + "/" + (i.threadId ?? "") + "/" + i.itemId;
 
+/** Whether an item has anything to say: an open question has its answers, and a step that only calls has its calls. */
+export const shows = (i: Item) => !(i.kind === "question" && i.state !== "completed" || i.kind === "agent_message" && i.state === "completed" && i.status === "completed" && !i.text && !i.detail);
+
 /** Puts items of a window behind those there are; what began before is completed where it stands. */
 export function merge(items: Item[], more: Item[]): Item[] {
 	const out = [...items], at = new Map(items.map((i, n) => [keyOf(i), n]));
@@ -37,11 +40,12 @@ export class Story {
 	outputs = new Map<string, string>(); // of a call: the end of what it prints
 	moreOlder = false;
 	detached = false; // newer items are left out
-	unseen = 0; // newer facts that are left out
+	reading = false; // what is shown stays where it is: nothing falls off its beginning
+	unseen = 0; // items that came while reading
 	loaded = false;
 	gone = false;
 	error: Refusal | null = null;
-	private newer = "";
+	private newer = ""; // of all that is known, also where newer items are left out
 	private wanted = false;
 	private busy = false;
 	private timer = 0;
@@ -78,8 +82,8 @@ export class Story {
 
 	/** Shows what is at a position and behind it. */
 	async around(at: number): Promise<void> {
-		const p = await this.get({ behind: String(at - 1), limit: page });
-		Object.assign(this, { items: p.items ?? [], newer: p.newer, moreOlder: true, detached: p.moreNewer, unseen: 0, loaded: true, error: null });
+		const [p, end] = await Promise.all([this.get({ behind: String(at - 1), limit: page }), this.get({ last: 1 })]);
+		Object.assign(this, { items: p.items ?? [], newer: p.moreNewer ? end.newer : p.newer, moreOlder: true, detached: p.moreNewer, unseen: 0, loaded: true, error: null });
 		await this.earlier();
 	}
 
@@ -101,7 +105,7 @@ export class Story {
 		const p = await this.get({ behind: String(last), limit: page });
 		this.items = merge(this.items, p.items ?? []);
 		this.trim();
-		if (!p.moreNewer) Object.assign(this, { detached: false, unseen: 0, newer: p.newer });
+		if (!p.moreNewer) Object.assign(this, { detached: false, newer: p.newer });
 		this.changed();
 	}
 
@@ -156,20 +160,17 @@ export class Story {
 		this.busy = true;
 		while (this.wanted && !this.stop.signal.aborted) {
 			this.wanted = false;
-			if (this.detached) {
-				this.unseen++;
-				this.paint();
-				await new Promise((done) => setTimeout(done, 100));
-				continue;
-			}
 			try {
-				const p = await this.get({ behind: this.newer, limit: 1000 });
+				const p = await this.get({ behind: this.newer, limit: 1000 }), known = new Set(this.items.map(keyOf));
 				this.newer = p.newer;
-				const all = merge(this.items, p.items ?? []);
+				if (this.reading || this.detached) this.unseen += p.items?.filter((i) => shows(i) && (i.kind === "agent_message" ? i.state === "completed" : !i.begunBefore && !known.has(keyOf(i)))).length ?? 0;
+				// where newer items are left out, those that are shown still go on
+				const all = merge(this.items, this.detached ? p.items?.filter((i) => known.has(keyOf(i))) ?? [] : p.items ?? []);
 				// a step that has ended has its text as an item
 				for (const [thread, f] of this.flows) if (all.some((i) => i.stepId === f.step.split("/")[0] && i.kind === "agent_message" && i.state === "completed")) this.flows.delete(thread);
 				for (const call of this.outputs.keys()) if (all.some((i) => i.toolCallId === call && i.kind === "tool_call" && i.state === "completed")) this.outputs.delete(call);
 				this.items = all;
+				if (this.reading && all.length > most) Object.assign(this, { items: all.slice(0, most), detached: true });
 				this.trim();
 				this.changed();
 				this.wanted ||= p.moreNewer;

@@ -3,6 +3,7 @@ import { useState } from "preact/hooks";
 import { caller, command, may } from "../api";
 import type { AuditListed, TokenCreated, TokensShown, TokenShown } from "../api.gen";
 import { useLive } from "../load";
+import { day, moment } from "../prefs";
 import { ask, at } from "../route";
 import { Ago, Button, Copy, Dialog, Empty, Failed, Skeleton, Status, visible } from "../ui";
 
@@ -14,7 +15,7 @@ export function Access() {
 	return (
 		<section class="page" aria-label="Access">
 			<header class="bar"><h1>Access</h1><span class="grow" /><Button kind="primary" scope="admin" onClick={() => make(true)}>New token</Button></header>
-			<p class="muted">You are {is?.name ? visible(is.name) : "here"} with a token of role {is?.role}{is?.until ? `, until ${new Date(is.until).toLocaleString()}` : ""}. It may: {is?.scopes?.join(", ")}.</p>
+			<p class="muted">You are {is?.name ? visible(is.name) : "here"} with a token of role {is?.role}{is?.until ? `, until ${moment(is.until)}` : ""}. It may: {is?.scopes?.join(", ")}.</p>
 			{!may("admin") ? <Empty title="The list of tokens is an owner's."><p class="muted">At a terminal: <code>belay token list</code>, or <code>belay console --role owner</code>.</p></Empty>
 				: error ? <Failed error={error} again={again} /> : !data ? <Skeleton /> : (
 					<ul class="rows" aria-label="Tokens">
@@ -23,7 +24,7 @@ export function Access() {
 							return (
 								<li class="row" key={t.tokenId}>
 									<Status tone={over ? "muted" : "ok"} word={t.revoked ? "revoked" : over ? "expired" : "good"} />
-									<span class="main"><span class="name">{visible(t.name || t.tokenId)}</span><span class="sub muted">{t.role} · {t.tenant}{t.until ? " · until " + new Date(t.until).toLocaleDateString() : " · for ever"}{t.tokenId === is?.tokenId ? " · this page" : ""}</span></span>
+									<span class="main"><span class="name">{visible(t.name || t.tokenId)}</span><span class="sub muted">{t.role} · {t.tenant}{t.until ? " · until " + day(t.until) : " · for ever"}{t.tokenId === is?.tokenId ? " · this page" : ""}</span></span>
 									<span class="figures muted"><a class="wide" href={"/access?by=token:" + t.tokenId}>what it did</a><span class="wide">{t.used ? <>used <Ago time={t.used} /> ago</> : "never used"}</span><Ago time={t.created} /></span>
 									{!over && <Button kind="danger" scope="admin" label={"Revoke " + (t.name || t.tokenId)} onClick={async () => {
 										await command("revoke_token", { tokenId: t.tokenId });

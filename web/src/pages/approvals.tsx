@@ -3,6 +3,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { command, newID, read, Refusal, refused } from "../api";
 import type { Action, ActionsShown, BlockFile, GrantRehearsed, PreviewShown, RespondAction, Told as Result } from "../api.gen";
 import { useLive } from "../load";
+import { moment } from "../prefs";
 import { ask, at, go } from "../route";
 import { Why } from "../session/inspector";
 import { Ago, Button, Copy, Empty, Failed, Icon, length, now, person, say, Skeleton, Status, visible, words } from "../ui";
@@ -154,7 +155,7 @@ function Fact({ name, children }: { name: string; children: any }) {
 
 function Deadline({ until }: { until: string }) {
 	const left = Date.parse(until) - now.value;
-	return <time dateTime={until} title={new Date(until).toLocaleString()}>{left > 0 ? `denied by itself in ${length(left)}` : "its time is over"}</time>;
+	return <time dateTime={until} title={moment(until)}>{left > 0 ? `denied by itself in ${length(left)}` : "its time is over"}</time>;
 }
 
 export function Diff({ f }: { f: BlockFile }) {

@@ -2,7 +2,7 @@
 import { read } from "../api";
 import type { Usage, Used, UsageShown } from "../api.gen";
 import { useLive } from "../load";
-import { zoneMinutes } from "../prefs";
+import { minute, zoneMinutes } from "../prefs";
 import { ask, at } from "../route";
 import { Button, Chips, count, Empty, Failed, Icon, length, money, save, Skeleton, visible } from "../ui";
 
@@ -49,7 +49,7 @@ export function Costs() {
 	);
 }
 
-const label = (r: Used, by: string) => (by === "hour" ? new Date(r.of!).toLocaleTimeString([], { hour: "2-digit", minute: "2-digit" }) : r.title || r.of || "");
+const label = (r: Used, by: string) => (by === "hour" ? minute(r.of!) : r.title || r.of || "");
 
 // a bar for each: its cost, or its tokens where nothing has a price
 function Bars({ rows }: { rows: Used[] }) {

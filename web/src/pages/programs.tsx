@@ -5,6 +5,7 @@ import type { OutputShown, ProcessesShown, ProgramsListed, RunningProcess, ViewP
 import { useLive } from "../load";
 import { moment } from "../prefs";
 import { ask, at, go } from "../route";
+import { Marked, Whole } from "../session/inspector";
 import type { Fact, Page } from "../types";
 import { Ago, Button, bytes, Chips, Copy, Empty, Failed, Icon, length, now, save, say, Skeleton, Status, visible, type Tone } from "../ui";
 
@@ -61,37 +62,48 @@ function Row({ p, live, inSession }: { p: ViewProgram; live?: RunningProcess; in
 
 /** What a program printed that its call waited for: it is the call's output. */
 function OfCall({ p, find }: { p: ViewProgram; find: string }) {
-	const [said, set] = useState<string | null>(null);
+	const [said, set] = useState<{ text?: string; ref?: { digest: string; size: number } } | null>(null);
 	useEffect(() => {
-		read<Page>(`/v1/sessions/${p.sessionId}/events`, { about: p.callId, types: "tool.result,tool.failed", last: 1 }).then((w) => set((w.events?.[0] as Fact | undefined)?.payload.output?.text ?? ""), say);
+		read<Page>(`/v1/sessions/${p.sessionId}/events`, { about: p.callId, types: "tool.result,tool.failed", last: 1 }).then((w) => {
+			const of = (w.events?.[0] as Fact | undefined)?.payload;
+			set({ text: of?.output?.text, ref: of?.whole ?? of?.output?.ref });
+		}, say);
 	}, [p.callId]);
 	if (said === null) return <Skeleton rows={2} />;
-	if (!said) return <Empty title="It printed nothing." />;
-	const lines = said.split("\n"), found = find ? lines.filter((l) => l.toLowerCase().includes(find.toLowerCase())) : lines;
-	return <pre class="code output" tabIndex={0} aria-label="Output of its call">{found.length ? visible(found.join("\n")) : "Nothing that is shown has this."}</pre>;
+	if (said.ref) return <Whole session={p.sessionId} digest={said.ref.digest} size={said.ref.size} />;
+	if (!said.text) return <Empty title="It printed nothing." />;
+	const at = find ? said.text.toLowerCase().indexOf(find.toLowerCase()) : 0;
+	return <pre class="code output" tabIndex={0} aria-label="Output of its call">{at < 0 ? "It isn't in the output." : <Marked text={said.text.slice(said.text.lastIndexOf("\n", at) + 1)} find={find} />}</pre>;
 }
 
-const part = 65536;
-const text = (data: string) => new TextDecoder().decode(Uint8Array.from(atob(data), (c) => c.charCodeAt(0)));
+const part = 65536, most = 4 * part;
+const raw = (data: string) => Uint8Array.from(atob(data), (c) => c.charCodeAt(0));
+const joined = (a: Uint8Array, b: Uint8Array) => { const all = new Uint8Array(a.length + b.length); all.set(a); all.set(b, a.length); return all; };
+
+interface Shown { bytes: Uint8Array; from: number; size: number; ended: boolean; found?: number }
 
 function One({ id }: { id: string }) {
 	const session = at.value.query.get("session") ?? "";
-	const [out, set] = useState<{ text: string; from: number; end: number; size: number; ended: boolean; status?: string } | null>(null);
+	const [out, set] = useState<Shown | null>(null), [none, lacks] = useState(false);
 	const [error, setError] = useState<Refusal | null>(null), [following, follow] = useState(true), [find, setFind] = useState(""), [typed, setTyped] = useState(""), [sure, beSure] = useState(false);
 	const box = useRef<HTMLPreElement>(null);
 	const { data } = useLive("program/" + id, (s) => read<ProgramsListed>("/v1/programs", { sessionId: session, limit: 500 }, s), about);
 	const p = data?.programs?.find((x) => x.processId === id);
-	const ask_ = (offset: number, n = part) => command<OutputShown>("read_process_output", { processId: id, ...(session && { sessionId: session }), offset, bytes: n });
+	const get = async (offset: number, bytes = part, find = "") => {
+		const o = await command<OutputShown>("read_process_output", { processId: id, ...(session && { sessionId: session }), offset, bytes, ...(find && { find }) });
+		return { bytes: raw(o.data), from: o.offset, size: o.size, ended: o.ended, found: o.found ?? undefined };
+	};
 	useEffect(() => {
+		if (!following && out) return;
 		let stop = false;
 		const look = async () => {
 			try {
-				let have = await ask_(-part);
 				while (!stop) {
-					set({ text: text(have.data), from: have.offset, end: have.offset + atob(have.data).length, size: have.size, ended: have.ended, status: have.status });
-					if (have.ended || !following) return;
+					const have = document.hidden && out ? null : await get(-part);
+					if (stop) return;
+					if (have) set(have);
+					if (have?.ended || !following) return;
 					await new Promise((done) => setTimeout(done, 1000));
-					if (!document.hidden) have = await ask_(-part);
 				}
 			} catch (e) {
 				if (e instanceof Refusal) setError(e);
@@ -102,15 +114,28 @@ function One({ id }: { id: string }) {
 	}, [id, following]);
 	useEffect(() => {
 		if (following && box.current) box.current.scrollTop = box.current.scrollHeight;
-	}, [out?.text]);
+	}, [out, following]);
+	// all of the output is searched, by the server
+	const seek = async (offset: number, find: string) => {
+		const o = await get(offset, part, find);
+		lacks(o.found === undefined);
+		if (o.found !== undefined) set(o);
+		if (box.current) box.current.scrollTop = 0;
+	};
+	useEffect(() => {
+		lacks(false);
+		if (!find) return;
+		follow(false);
+		const timer = setTimeout(() => seek(0, find).catch(say), 300);
+		return () => clearTimeout(timer);
+	}, [find]);
 	const whole = async () => {
 		const parts: BlobPart[] = [];
 		for (let at = 0, size = 1; at < size; ) {
-			const o = await ask_(at, 1 << 20);
-			const raw = Uint8Array.from(atob(o.data), (c) => c.charCodeAt(0));
-			if (!raw.length) break;
-			parts.push(raw);
-			[at, size] = [o.offset + raw.length, o.size];
+			const o = await get(at, 1 << 20);
+			if (!o.bytes.length) break;
+			parts.push(o.bytes);
+			[at, size] = [o.from + o.bytes.length, o.size];
 		}
 		save(id + ".txt", parts);
 	};
@@ -118,7 +143,7 @@ function One({ id }: { id: string }) {
 		await command("write_process_stdin", { sessionId: session || p!.sessionId, processId: id, input: end ? "" : typed + "\n", end });
 		setTyped("");
 	};
-	const lines = (out?.text ?? "").split("\n"), found = find ? lines.filter((l) => l.toLowerCase().includes(find.toLowerCase())) : lines;
+	const end = out ? out.from + out.bytes.length : 0;
 	const over = out?.ended || p && p.status !== "running" ? "It has ended." : "";
 	return (
 		<section class="page" aria-label="Program">
@@ -131,17 +156,23 @@ function One({ id }: { id: string }) {
 				</dl>
 			)}
 			<div class="bar">
-				<label class="search"><Icon name="search" /><input id="search" type="search" placeholder="Find in the output" aria-label="Find in the output" value={find} onInput={(e) => setFind(e.currentTarget.value)} /></label>
-				<label class="check"><input type="checkbox" checked={following} onChange={(e) => follow(e.currentTarget.checked)} /> Follow</label>
+				<label class="search"><Icon name="search" /><input id="search" type="search" placeholder="Find in the output" aria-label="Find in the output" value={find} onInput={(e) => setFind(e.currentTarget.value)} onKeyDown={(e) => e.key === "Enter" && find && seek(out?.found !== undefined ? out.found + 1 : 0, find).catch(say)} /></label>
+				{find && out?.found !== undefined && <Button onClick={() => seek(out.found! + 1, find)}>Next</Button>}
+				<label class="check"><input type="checkbox" checked={following} onChange={(e) => { setFind(""); follow(e.currentTarget.checked); }} /> Follow</label>
 				<Button onClick={whole}><Icon name="download" /> Whole output{out?.size ? `, ${bytes(out.size)}` : ""}</Button>
 				<Button disabled={out && out.from > 0 ? "" : "This is its beginning."} onClick={async () => {
 					follow(false);
-					const o = await ask_(Math.max(0, out!.from - part), Math.min(part, out!.from));
-					set({ ...out!, text: (text(o.data) + out!.text).slice(0, 4 * part), from: o.offset });
+					const o = await get(Math.max(0, out!.from - part), Math.min(part, out!.from));
+					set({ ...out!, bytes: joined(o.bytes, out!.bytes).slice(0, most), from: o.from });
 				}}>Earlier</Button>
+				<Button disabled={out && end < out.size ? "" : "This is its end."} onClick={async () => {
+					const o = await get(end), all = joined(out!.bytes, o.bytes);
+					set({ ...o, bytes: all.slice(-most), from: out!.from + Math.max(0, all.length - most), found: out!.found });
+				}}>Later</Button>
 			</div>
+			{none && <p class="muted" role="status">It isn't in what follows.</p>}
 			{error ? <Failed error={error} again={() => go("/programs")} /> : !out ? <Skeleton /> : out.size === 0 ? (p?.callId && out.ended ? <OfCall p={p} find={find} /> : <Empty title={over ? "It printed nothing." : "It printed nothing yet."} />) : (
-				<pre class="code output" tabIndex={0} ref={box} aria-label="Output">{found.length ? visible(found.join("\n")) : "Nothing that is shown has this."}</pre>
+				<pre class="code output" tabIndex={0} ref={box} aria-label="Output"><Marked text={new TextDecoder().decode(out.bytes)} find={find} /></pre>
 			)}
 			<form class="say" onSubmit={(e) => { e.preventDefault(); if (!over && !refused("work")) input(false).catch(say); }}>
 				<input class="mono grow" value={typed} aria-label="Input" placeholder="A line of input" onInput={(e) => setTyped(e.currentTarget.value)} />

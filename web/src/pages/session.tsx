@@ -5,7 +5,8 @@ import { useLive } from "../load";
 import { at, go } from "../route";
 import { Chat } from "../session/chat";
 import { Inspector } from "../session/inspector";
-import { Changes, Context, Events, Timeline } from "../session/views";
+import { Timeline } from "../session/timeline";
+import { Changes, Context, Events } from "../session/views";
 import type { Item, Session as Row } from "../types";
 import { Button, Copy, count, Failed, Icon, money, save, say, Skeleton, Status, Written } from "../ui";
 import { List as Programs } from "./programs";
@@ -14,6 +15,13 @@ import { name, standing } from "./sessions";
 interface Shell { session: Row; driven: boolean }
 
 const views: [string, string][] = [["", "Chat"], ["timeline", "Timeline"], ["events", "Events"], ["changes", "Changes"], ["context", "Context"], ["programs", "Programs"]];
+
+/** Another view of a session, with the same item in the inspector. */
+function view(id: string, tab: string): string {
+	const q = new URLSearchParams(tab && { tab });
+	for (const k of ["item", "at", "of"]) if (at.value.query.get(k)) q.set(k, at.value.query.get(k)!);
+	return `/sessions/${id}${q.size ? "?" + q : ""}`;
+}
 
 export function Session({ id }: { id: string }) {
 	const tab = at.value.query.get("tab") ?? "", item = at.value.query.get("item") ?? "";
@@ -24,6 +32,7 @@ export function Session({ id }: { id: string }) {
 	const s = data.session;
 	const turn = s.threads?.find((t) => !t.depth)?.turn;
 	const running = turn?.status === "running" || turn?.status === "waiting";
+	const agents = new Set(s.threads?.filter((t) => t.depth).map((t) => t.id)); // agents that it started
 	const change = (settings: object) => command("update_thread", { sessionId: id, settings }).catch(say);
 	return (
 		<section class={"session" + (item ? " inspecting" : "")} aria-label={name(s)}>
@@ -45,7 +54,7 @@ export function Session({ id }: { id: string }) {
 				</div>
 				<nav class="tabs" aria-label="Views of the session">
 					{views.map(([t, label], n) => (
-						<button type="button" aria-keyshortcuts={String(n + 1)} aria-current={tab === t ? "page" : undefined} onClick={() => go(`/sessions/${id}${t ? "?tab=" + t : ""}`)}>{label}{t === "changes" && s.files?.length ? " " + s.files.length : ""}</button>
+						<button type="button" aria-keyshortcuts={String(n + 1)} aria-current={tab === t ? "page" : undefined} onClick={() => go(view(id, t))}>{label}{t === "changes" && s.files?.length ? " " + s.files.length : ""}</button>
 					))}
 					<span class="grow" />
 					<Copy text={id} what="the session's id" />
@@ -55,10 +64,10 @@ export function Session({ id }: { id: string }) {
 			</header>
 			<div class="beside">
 				<div class="view">
-					{tab === "changes" ? <Changes s={s} /> : tab === "events" ? <Events id={id} /> : tab === "timeline" ? <Timeline id={id} /> : tab === "context" ? <Context s={s} /> : tab === "programs" ? <div class="page"><Programs session={id} /></div>
-						: <Chat key={id} id={id} s={s} driven={data.driven} running={running} selected={item} shown={set} />}
+					{tab === "changes" ? <Changes s={s} /> : tab === "events" ? <Events id={id} /> : tab === "timeline" ? <Timeline id={id} agents={agents} /> : tab === "context" ? <Context s={s} /> : tab === "programs" ? <div class="page"><Programs session={id} /></div>
+						: <Chat key={id} id={id} s={s} driven={data.driven && running} running={running} agents={agents} selected={item} shown={set} />}
 				</div>
-				{item && <Inspector key={item} session={id} item={item} found={found?.kind + "/" + found?.itemId === item ? found : undefined} />}
+				{item && <Inspector key={item} session={id} item={item} found={found?.kind + "/" + found?.itemId === item ? found : undefined} child={agents.has(found?.threadId ?? "")} />}
 			</div>
 		</section>
 	);

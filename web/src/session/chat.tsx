@@ -1,30 +1,30 @@
 // A session as a conversation: what was said and done along the rope, live, and what to say next.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
-import { command, newID, read, refused } from "../api";
-import type { ActionsShown, RolledBack, SubmitTurn, ThreadShown } from "../api.gen";
+import { command, read } from "../api";
+import type { ActionsShown, RolledBack } from "../api.gen";
 import { useLive } from "../load";
 import { at, go } from "../route";
 import { Said } from "../said";
 import type { Item, Session as Row } from "../types";
-import { Ago, Button, clock, Dialog, Empty, Failed, Icon, length, person, say, Skeleton, visible, words, type IconName } from "../ui";
-import { Story } from "../window";
+import { Ago, Button, clock, Dialog, Empty, Failed, Icon, length, person, say, Skeleton, visible, words } from "../ui";
+import { shows, Story } from "../window";
 import { Question } from "../pages/approvals";
+import { Composer } from "./composer";
 import { inspect } from "./inspector";
+import { decider, Knot, tells, tone, type By } from "./rope";
 
 /** How near to an end of what is loaded more of it is loaded, in pixels. */
 const near = 600;
 
 const moved = (type: string) => type.startsWith("action.") || type.startsWith("turn.") || type.startsWith("permission.");
 
-export function Chat({ id, s, driven, running, selected, shown }: { id: string; s: Row; driven: boolean; running: boolean; selected: string; shown: (i?: Item) => void }) {
+export function Chat({ id, s, driven, running, agents, selected, shown }: { id: string; s: Row; driven: boolean; running: boolean; agents: Set<string>; selected: string; shown: (i?: Item) => void }) {
 	const [, paint] = useState(0);
 	const story = useRef<Story | null>(null);
 	const scroll = useRef<HTMLDivElement>(null);
 	const position = Number(at.value.query.get("at")) || 0;
 	const atEnd = useRef(!(selected && position));
 	const aimed = useRef(""), moving = useRef(false);
-	const [unseen, setUnseen] = useState(0);
-	const seen = useRef(0);
 	const [back, rewind] = useState<Item | null>(null);
 	useEffect(() => {
 		const st = (story.current = new Story(id, () => !document.hidden && paint((n) => n + 1)));
@@ -38,8 +38,11 @@ export function Chat({ id, s, driven, running, selected, shown }: { id: string; 
 	}, [id]);
 	const asked = useLive("asked/" + id, (sig) => read<ActionsShown>("/v1/actions", { sessionId: id }, sig), moved).data?.actions ?? [];
 	const st = story.current;
-	const total = st?.items.length ?? 0;
 	const found = st?.items.find((i) => i.kind + "/" + i.itemId === selected);
+	// what waits to be said is beside the text field until its turn begins
+	const waits = new Set(s.threads?.flatMap((t) => t.queue?.map((q) => q.id) ?? []));
+	const items = st?.items ?? [], calls = new Map(items.filter((i) => i.kind === "tool_call").map((i) => [i.itemId, i]));
+	const drove = (n: number) => !(items[n]!.status === "takeover" || items[n]!.kind === "user_message" && items[n - 1]?.kind === "turn_end");
 	useEffect(() => shown(found), [found]);
 	// what is new doesn't move what is read
 	useLayoutEffect(() => {
@@ -62,13 +65,15 @@ export function Chat({ id, s, driven, running, selected, shown }: { id: string; 
 		}
 		if (atEnd.current && !st.detached) {
 			box.scrollTop = box.scrollHeight;
-			seen.current = total;
-			if (unseen) setUnseen(0);
-		} else {
-			const n = Math.max(0, total - seen.current) + (st.unseen ?? 0);
-			if (n !== unseen) setUnseen(n);
+			allSeen();
 		}
+		st.reading = !atEnd.current;
 	});
+	const allSeen = () => {
+		if (!st?.unseen) return;
+		st.unseen = 0;
+		paint((n) => n + 1);
+	};
 	const held = async (move: () => Promise<void>, anchor: Element | null) => {
 		if (moving.current) return;
 		moving.current = true;
@@ -90,21 +95,19 @@ export function Chat({ id, s, driven, running, selected, shown }: { id: string; 
 			<div class="scroll" ref={scroll} tabIndex={0} aria-label="Conversation" role="region" onScroll={(e) => {
 				const b = e.currentTarget, below = b.scrollHeight - b.scrollTop - b.clientHeight;
 				atEnd.current = below < 40;
+				if (st) st.reading = !atEnd.current;
 				if (b.scrollTop < near && st?.moreOlder) held(() => st.earlier(), knots()[0] ?? null).catch(say);
 				else if (below < near && st?.detached) held(() => st.later(), [...knots()].at(-1) ?? null).catch(say);
-				if (atEnd.current && unseen && !st?.detached) {
-					seen.current = total;
-					setUnseen(0);
-				}
+				if (atEnd.current && !st?.detached) allSeen();
 			}}>
 				{!st?.loaded ? <Skeleton /> : (
 					<>
 						{st.moreOlder && <Button onClick={() => held(() => st.earlier(), knots()[0] ?? null)}>Earlier</Button>}
 						<ol class="rope">
-							{st.items.map((i) => <Knot key={i.kind + i.threadId + i.itemId} i={i} output={st.outputs.get(i.toolCallId ?? "")} driven={driven} on={i === found} rewind={() => rewind(i)} />)}
+							{items.map((i, n) => <Tied key={i.kind + i.threadId + i.itemId} i={i} by={decider(i, calls, agents)} output={st.outputs.get(i.toolCallId ?? "")} above={drove(n)} below={n + 1 < items.length ? drove(n + 1) : driven} on={i === found} waits={i.kind === "user_message" && waits.has(i.itemId)} rewind={() => rewind(i)} />)}
 							{!st.detached && [...st.flows.values()].map((f) => (
 								<li class="item agent_message live">
-									<span class="knot running"><Icon name="bot" /></span>
+									<span class="knot running"><Knot kind="agent_message" by="nobody" tone="running" /></span>
 									<div class="body">
 										{f.reasoning && !f.text && <p class="muted plain-text">{visible(f.reasoning.slice(-600))}</p>}
 										{f.text && <p class="plain-text">{visible(f.text)}</p>}
@@ -112,47 +115,37 @@ export function Chat({ id, s, driven, running, selected, shown }: { id: string; 
 								</li>
 							))}
 							{!st.detached && asked.map((a) => (
-								<li class="item" key={a.actionId}>
-									<span class="knot person"><Icon name="circle-alert" /></span>
+								<li class={driven ? "item" : "item rested resting"} key={a.actionId}>
+									<span class="knot person"><Knot kind="question" by="person" tone="person" /></span>
 									<div class="body"><Question id={a.actionId} open={a} inline /></div>
 								</li>
 							))}
 						</ol>
 						{st.detached && <Button onClick={() => held(() => st.later(), [...knots()].at(-1) ?? null)}>Later</Button>}
-						{total === 0 && asked.length === 0 && <Empty title="Nothing was said yet." />}
+						{items.length === 0 && asked.length === 0 && <Empty title="Nothing was said yet." />}
 					</>
 				)}
 			</div>
-			{(unseen > 0 || st?.detached) && (
+			{st && (st.unseen > 0 || st.detached) && (
 				<button type="button" class="pill" onClick={async () => {
 					atEnd.current = true;
-					if (st!.detached) await st!.latest().catch(say);
+					if (st.detached) await st.latest().catch(say);
 					paint((n) => n + 1);
-				}}><Icon name="arrow-down" /> {unseen > 0 ? unseen + " new" : "To the newest"}</button>
+				}}><Icon name="arrow-down" /> {st.unseen > 0 ? st.unseen + " new" : "To the newest"}</button>
 			)}
-			<Composer id={id} running={running} waiting={s.threads?.find((t) => !t.depth)?.queue?.length ?? 0} />
+			<Composer id={id} running={running} waiting={waits.size} />
 			{back && <Back session={id} i={back} close={() => rewind(null)} />}
 		</div>
 	);
 }
 
-const kinds: { [kind: string]: IconName } = { user_message: "user", agent_message: "bot", reasoning: "message-square", tool_call: "terminal", question: "circle-question-mark", file_change: "file-diff", artifact: "file-diff", plan: "list", notice: "circle-alert", turn_end: "check" };
-
-function tone(i: Item): string {
-	const word = i.status ?? "";
-	if (i.kind === "question") return "person";
-	if (/lost/.test(word)) return "lost";
-	if (/fail|error|denied|timed_out|refused|budget|^exit /.test(word)) return "failed";
-	if (i.state !== "completed") return "running";
-	return i.kind === "turn_end" && word === "completed" ? "ok" : "";
-}
-
-function Knot({ i, output, driven, on, rewind }: { i: Item; output?: string; driven: boolean; on: boolean; rewind: () => void }) {
+/** An item on the rope. above and below: whether a process drove before it and after it. */
+function Tied({ i, by, output, above, below, on, waits, rewind }: { i: Item; by: By; output?: string; above: boolean; below: boolean; on: boolean; waits: boolean; rewind: () => void }) {
 	if (i.kind === "question" && i.state !== "completed") return null; // it is below, with its answers
-	const t = tone(i), by = i.decided ? "by-" + i.decided : "";
+	const t = tone(i), silent = waits || !shows(i);
 	return (
-		<li class={"item " + i.kind + (t === "lost" ? " frayed" : "") + (t === "running" && !driven ? " resting" : "") + (on ? " on" : i.kind === "agent_message" && i.state === "completed" && !t && !i.text && !i.detail ? " silent" : "")} id={i.kind + "/" + i.itemId}>
-			<button type="button" class={"knot " + (t || by)} title={(i.startedAt ? clock(i.startedAt) : "") + (by === "by-person" ? ", decided by a person" : by ? ", decided by a rule" : "")} aria-label={"Inspect " + (i.name || i.kind.replace("_", " "))} onClick={() => inspect(i)}><Icon name={t === "failed" ? "circle-x" : t === "lost" ? "unplug" : kinds[i.kind] ?? "circle-dot"} /></button>
+		<li class={["item", i.kind, t === "lost" && "frayed", !above && "rested", !below && "resting", on ? "on" : silent && "silent"].filter(Boolean).join(" ")} id={i.kind + "/" + i.itemId}>
+			<button type="button" class={"knot " + t} title={tells(i.kind, by, i.startedAt && clock(i.startedAt))} aria-label={"Inspect " + (i.name || i.kind.replace("_", " "))} onClick={() => inspect(i)}><Knot kind={i.kind} by={by} tone={t} /></button>
 			<div class="body"><Body i={i} output={output} rewind={rewind} /></div>
 		</li>
 	);
@@ -173,8 +166,19 @@ function Body({ i, output, rewind }: { i: Item; output?: string; rewind: () => v
 			return <ul class="plan">{i.plan?.map((p) => <li class={p.status}><span class="muted">{p.status.replace("_", " ")}</span> {visible(p.text ?? "")}</li>)}</ul>;
 		case "turn_end":
 			return <p class={i.status === "completed" ? "muted" : "bad"}>{i.status} {person(i.detail || text)} {i.startedAt && <Ago time={i.startedAt} />} <Button kind="plain" onClick={() => inspect(i)}>Why?</Button> <Button kind="plain" label="Go on from here: fork, or take back" onClick={rewind}><Icon name="git-branch" /></Button></p>;
+		case "question":
+			return <p class="muted plain-text">{i.status} {i.name && <code>{visible(i.name)}</code>} {person([brief(text.startsWith(i.name + " ") ? text.slice(i.name!.length + 1) : text), i.detail].filter(Boolean).join(" · "))}</p>;
 		default:
 			return <p class="muted plain-text">{i.name && <code>{visible(i.name)}</code>} {i.status} {person([text, i.detail].filter(Boolean).join(" · "))}</p>;
+	}
+}
+
+/** Arguments in a few words; what is none stays as it came. */
+function brief(args: string): string {
+	try {
+		return words(JSON.parse(args)) || args;
+	} catch {
+		return args;
 	}
 }
 
@@ -182,17 +186,12 @@ function Call({ i, output }: { i: Item; output?: string }) {
 	const failed = tone(i) === "failed" || tone(i) === "lost";
 	const [open, set] = useState(failed);
 	const took = i.startedAt && i.completedAt ? Date.parse(i.completedAt) - Date.parse(i.startedAt) : 0;
-	let short = i.edit?.args ?? i.args ?? "";
-	try {
-		short = words(JSON.parse(short)) || short;
-	} catch {
-		// it is shown as it came
-	}
+	const short = brief(i.edit?.args ?? i.args ?? "");
 	return (
 		<>
 			<button type="button" class="call" aria-expanded={open} onClick={() => set(!open)}>
 				<Icon name={open ? "chevron-down" : "chevron-right"} />
-				<b>{visible(i.name ?? "")}</b> <code>{visible(String(short).slice(0, 160))}</code>
+				<b>{visible(i.name ?? "")}</b> <code>{visible(short.slice(0, 160))}</code>
 				<span class="muted">{i.state === "completed" ? (i.status !== "completed" ? i.status : "") : i.status === "waiting" ? "waits for an answer" : "running"} {took > 1000 ? length(took) : ""}</span>
 			</button>
 			{failed && i.detail && <p class="bad plain-text">{visible(i.detail)}</p>}
@@ -229,50 +228,5 @@ function Back({ session, i, close }: { session: string; i: Item; close: () => vo
 				)}
 			</div>
 		</Dialog>
-	);
-}
-
-function Composer({ id, running, waiting }: { id: string; running: boolean; waiting: number }) {
-	const kept = "belay.draft." + id;
-	const [text, setText] = useState(sessionStorage.getItem(kept) ?? ""), [how, setHow] = useState("");
-	const key = useRef({ text: "", key: "" });
-	const queued = useLive(`queue/${id}/${waiting > 0}`, () => (waiting ? command<ThreadShown>("get_thread_read", { sessionId: id }) : Promise.resolve(null)), (type) => type.startsWith("queue.") || type.startsWith("turn.")).data?.queuedTurns ?? [];
-	const field = useRef<HTMLTextAreaElement>(null), what = (t: { text?: string; turnId: string }) => visible((t.text ?? "").slice(0, 200)) || t.turnId.slice(-8);
-	const write = (v: string) => {
-		setText(v);
-		v ? sessionStorage.setItem(kept, v) : sessionStorage.removeItem(kept);
-	};
-	const send = async () => {
-		if (!text.trim() || refused("work")) return;
-		if (key.current.text !== text) key.current = { text, key: newID() }; // sent again it is the same
-		await command("submit_turn", { sessionId: id, text, ...(running && how && { queue: how }) } satisfies SubmitTurn, key.current.key);
-		key.current = { text: "", key: "" };
-		write("");
-	};
-	return (
-		<form class="composer" onSubmit={(e) => e.preventDefault()}>
-			{queued.map((t, n) => (
-				<p class="queued" key={t.turnId}><Icon name="hourglass" /> <span class="muted">{n + 1}.</span> <span class="what">{what(t)}</span>
-					<Button kind="plain" scope="work" label={"Edit: " + what(t)} title="Take it out and write it anew" onClick={async () => { await command("remove_queued_turn", { sessionId: id, queuedTurnId: t.turnId }); write(t.text ?? ""); field.current?.focus(); }}><Icon name="pencil" /></Button>
-					{n > 0 && <Button kind="plain" scope="work" label={"Next: " + what(t)} onClick={() => command("promote_queued_turn", { sessionId: id, queuedTurnId: t.turnId })}>Next</Button>}
-					<Button kind="plain" scope="work" label={"Drop: " + what(t)} onClick={() => command("remove_queued_turn", { sessionId: id, queuedTurnId: t.turnId })}>Drop</Button>
-				</p>
-			))}
-			<div class="say">
-				<textarea ref={field} rows={2} value={text} placeholder={running ? "Say more to what runs…" : "What next?"} aria-label="Message" onInput={(e) => write(e.currentTarget.value)}
-					onKeyDown={(e) => {
-						if (e.key === "Enter" && !e.shiftKey && !e.isComposing) {
-							e.preventDefault();
-							send().catch(say);
-						}
-					}} />
-				{running && (
-					<select value={how} aria-label="What becomes of it" onChange={(e) => setHow(e.currentTarget.value)}>
-						<option value="">as set</option><option value="steer">steer</option><option value="enqueue">queue</option><option value="interrupt">interrupt</option>
-					</select>
-				)}
-				<Button kind="primary" scope="work" disabled={text.trim() ? "" : "Write something first."} onClick={send}><Icon name="send" /> Send</Button>
-			</div>
-		</form>
 	);
 }

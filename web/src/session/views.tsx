@@ -1,4 +1,4 @@
-// Other views of a session: what changed, its facts as they are, what fills the context, time as bars.
+// Other views of a session: what changed, its facts as they are, what fills the context.
 import { useEffect, useState } from "preact/hooks";
 import { read, Refusal } from "../api";
 import type { BlockFile, ContentShown, ContextUsage, DecisionsListed } from "../api.gen";
@@ -6,7 +6,7 @@ import { hunks } from "../diff";
 import { useLive } from "../load";
 import { ask, at } from "../route";
 import type { Fact, Page, Session } from "../types";
-import { Ago, Button, Chips, clock, count, Empty, Failed, Icon, length, Skeleton, visible, Written } from "../ui";
+import { Ago, Button, Chips, clock, count, Empty, Failed, Icon, Skeleton, visible, Written } from "../ui";
 import { Diff } from "../pages/approvals";
 
 interface Change { path: string; op: string; at: string; call?: string; event: string; before?: string; after?: string; kept: boolean }
@@ -53,7 +53,8 @@ export function Changes({ s }: { s: Session }) {
 	);
 }
 
-async function whole(session: string, digest?: string): Promise<string | null> {
+/** A content as text; null: it is none, or too long to be shown. */
+export async function whole(session: string, digest?: string): Promise<string | null> {
 	let out = "";
 	for (let offset = 0; digest; ) {
 		const c: ContentShown = await read<ContentShown>(`/v1/content/${digest}`, { session, offset });
@@ -84,7 +85,7 @@ const families: [string, string][] = [["", "All"], ["model.*", "Model"], ["tool.
 
 export function Events({ id }: { id: string }) {
 	const q = at.value.query, before = q.get("before") ?? "", types = q.get("types") ?? "", words = q.get("q") ?? "", about = q.get("about") ?? "";
-	const { data, error, again } = useLive(`events/${id}/${before}/${types}/${words}/${about}`, (s) => read<Page>(`/v1/sessions/${id}/events`, { types, q: words, about, ...(before ? { before, limit: 100 } : { last: 100 }) }, s));
+	const { data, error, again } = useLive(`events/${id}/${before}/${types}/${words}/${about}`, (s) => read<Page>(`/v1/sessions/${id}/events`, { types, q: words, about, ...(before ? { before, limit: 100 } : { last: 100 }) }, s), (type) => type !== "text" && type !== "output", `/v1/sessions/${id}/stream`);
 	return (
 		<div class="events">
 			<div class="bar">
@@ -138,111 +139,6 @@ export function Context({ s }: { s: Session }) {
 			</table></div>
 			{data.largest?.length ? <section><h2>The largest</h2><ul class="points">{data.largest.slice(0, 10).map((p) => <li><code>{visible(p.name)}</code> <span class="muted">{p.kind}, {count(p.tokens)} tokens</span></li>)}</ul></section> : null}
 			{data.pins?.length ? <section><h2>Pinned</h2><ul class="points">{data.pins.map((p) => <li>{visible(JSON.stringify(p))}</li>)}</ul></section> : null}
-		</div>
-	);
-}
-
-interface Bar { row: string; kind: "queue" | "model" | "tool" | "human"; from: number; to: number; label: string; item: string; failed?: boolean; open?: boolean }
-
-const timed = "turn.submitted,turn.started,turn.completed,turn.failed,model.requested,model.completed,model.failed,tool.started,tool.result,tool.failed,action.required,action.resolved";
-
-/** What took how long, from facts. */
-export function bars(facts: Fact[], now: number): Bar[] {
-	const open = new Map<string, Bar>(), out: Bar[] = [], names = new Map<string, string>();
-	const begin = (key: string, b: Omit<Bar, "to">) => open.set(key, { ...b, to: now, open: true });
-	const end = (key: string, t: number, failed = false) => {
-		const b = open.get(key);
-		if (!b) return;
-		open.delete(key);
-		out.push({ ...b, to: t, failed, open: false });
-	};
-	for (const f of facts) {
-		const t = Date.parse(f.timestamp), p = f.payload, turn = "turn " + (f.turnId ?? "").slice(-6);
-		switch (f.type) {
-			case "turn.submitted": begin("q" + f.turnId, { row: turn, kind: "queue", from: t, label: "waits in the queue", item: "user_message/" + f.turnId }); break;
-			case "turn.started": end("q" + f.turnId, t); break;
-			case "turn.completed": case "turn.failed": end("q" + f.turnId, t); for (const k of [...open.keys()]) if (k.endsWith("@" + f.turnId)) end(k, t, true); break;
-			case "model.requested": begin(`m${f.stepId}@${f.turnId}`, { row: turn, kind: "model", from: t, label: p.model || p.provider, item: "agent_message/" + f.stepId }); break;
-			case "model.completed": end(`m${f.stepId}@${f.turnId}`, t); for (const c of p.calls ?? []) names.set(c.id, c.name); break;
-			case "model.failed": end(`m${f.stepId}@${f.turnId}`, t, true); break;
-			case "tool.started": begin(`t${f.toolCallId}@${f.turnId}`, { row: turn, kind: "tool", from: t, label: p.name ?? names.get(f.toolCallId ?? "") ?? "tool", item: "tool_call/" + f.toolCallId }); break;
-			case "tool.result": end(`t${f.toolCallId}@${f.turnId}`, t, !!p.exit); break;
-			case "tool.failed": end(`t${f.toolCallId}@${f.turnId}`, t, true); break;
-			case "action.required": begin(`a${f.actionId}@${f.turnId}`, { row: turn, kind: "human", from: t, label: "waits for a person", item: "question/" + f.actionId }); break;
-			case "action.resolved": end(`a${f.actionId}@${f.turnId}`, t); break;
-		}
-	}
-	return [...out, ...open.values()].sort((a, b) => a.from - b.from);
-}
-
-const gap = 60_000; // idle for longer is folded
-
-/** Places times on an axis without long gaps. */
-export function axis(all: Bar[]): { place: (t: number) => number; folds: { at: number; ms: number }[]; length: number } {
-	const marks: { from: number; to: number; at: number }[] = [], folds: { at: number; ms: number }[] = [];
-	let at = 0;
-	for (const b of all) {
-		const open = marks.at(-1);
-		if (open && b.from <= open.to + gap) open.to = Math.max(open.to, b.to);
-		else {
-			if (open) {
-				at += open.to - open.from;
-				folds.push({ at: at + gap / 20, ms: b.from - open.to });
-				at += gap / 10;
-			}
-			marks.push({ from: b.from, to: b.to, at });
-		}
-	}
-	const end = marks.at(-1), total = end ? end.at + end.to - end.from : 1;
-	return { folds, length: Math.max(1, total), place: (t) => { const m = marks.findLast((x) => x.from <= t) ?? marks[0]!; return m.at + Math.min(t, m.to) - m.from; } };
-}
-
-const words = { queue: "queue", model: "model", tool: "tool", human: "a person" };
-
-export function Timeline({ id }: { id: string }) {
-	const before = at.value.query.get("before") ?? "";
-	const { data, error, again } = useLive(`timeline/${id}/${before}`, (s) => read<Page>(`/v1/sessions/${id}/events`, { types: timed, ...(before ? { before, limit: 400 } : { last: 400 }) }, s));
-	const [table, show] = useState(false);
-	if (error) return <Failed error={error} again={again} />;
-	if (!data) return <Skeleton />;
-	const all = bars((data.events ?? []) as Fact[], Date.now());
-	if (!all.length) return <Empty title="Nothing took any time yet." />;
-	const x = axis(all), rows: string[] = [...new Set(all.map((b) => b.row))], lanes = new Map<Bar, number>();
-	let line = 0;
-	const heads = rows.map((r) => {
-		const mine = all.filter((b) => b.row === r), ends: number[] = [], top = line;
-		for (const b of mine) {
-			let lane = ends.findIndex((e) => e <= b.from);
-			if (lane < 0) lane = ends.push(0) - 1;
-			ends[lane] = b.to;
-			lanes.set(b, line + lane);
-		}
-		line += ends.length;
-		return { r, top, of: ends.length };
-	});
-	const w = (ms: number) => (ms / x.length) * 1000;
-	return (
-		<div class="timeline">
-			<div class="bar">
-				{data.moreOlder && <Button onClick={() => ask({ before: data.older })}>Earlier</Button>}{before && <Button onClick={() => ask({ before: "" })}>Newest</Button>}
-				<span class="legend">{(Object.keys(words) as Bar["kind"][]).map((k) => <span><svg class="dot" viewBox="0 0 8 8" aria-hidden="true"><rect class={"bar-" + k} width="8" height="8" /></svg> {words[k]}</span>)}<span><svg class="dot" viewBox="0 0 8 8" aria-hidden="true"><rect class="failed" width="8" height="8" /></svg> failed</span></span>
-				<span class="grow" /><Button onClick={() => show(!table)}>{table ? "As bars" : "As a table"}</Button>
-			</div>
-			{table ? (
-				<div class="table" tabIndex={0} role="region" aria-label="What took how long"><table>
-					<thead><tr><th scope="col">Began</th><th scope="col">What</th><th scope="col">Kind</th><th scope="col">Took</th></tr></thead>
-					<tbody>{all.map((b) => <tr><th scope="row">{clock(b.from)}</th><td><a href={`/sessions/${id}?tab=timeline&item=${b.item}`}>{visible(b.label)}</a></td><td>{words[b.kind]}{b.failed ? ", failed" : ""}</td><td>{length(b.to - b.from)}</td></tr>)}</tbody>
-				</table></div>
-			) : (
-				<div class="gantt" tabIndex={0} role="region" aria-label="Time as bars; there is a table, too">
-					<div class="heads">{heads.map((h) => <div style={{ height: h.of * 24 + "px" }}><span>{h.r}</span></div>)}</div>
-					<svg viewBox={`0 0 1000 ${line * 24}`} preserveAspectRatio="none" height={line * 24} role="presentation">
-						{heads.map((h) => <line x1="0" x2="1000" y1={h.top * 24} y2={h.top * 24} class="rule" />)}
-						{x.folds.map((f) => <line x1={w(f.at)} x2={w(f.at)} y1="0" y2={line * 24} class="fold"><title>{length(f.ms)} without anything, folded</title></line>)}
-						{all.map((b) => <rect class={"bar-" + b.kind + (b.failed ? " failed" : "") + (b.open ? " open" : "")} x={w(x.place(b.from))} width={Math.max(2, w(x.place(b.to) - x.place(b.from)))} y={lanes.get(b)! * 24 + 4} height="16" rx="2" onClick={() => ask({ item: b.item })}><title>{b.label}, {length(b.to - b.from)}{b.failed ? ", failed" : ""}</title></rect>)}
-					</svg>
-				</div>
-			)}
 		</div>
 	);
 }
