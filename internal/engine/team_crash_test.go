@@ -42,11 +42,11 @@ func audit(_ context.Context, _ *thread.Rules, name string) (*agentfile.Agent, [
 		return nil, nil, nil
 	}
 	part := func(name string, input map[string]string, after ...*agentfile.Part) *agentfile.Part {
-		return &agentfile.Part{Agent: &agentfile.Agent{Name: "general", Origin: agentfile.BuiltIn, Trusted: true}, Spec: &agentfile.Member{Name: name, Input: input}, After: after, Turns: 1}
+		return &agentfile.Part{Agent: &agentfile.Agent{Name: "general", Source: agentfile.Source{Origin: agentfile.BuiltIn, Trusted: true}}, Spec: &agentfile.Member{Name: name, Input: input}, After: after, Turns: 1}
 	}
 	first, beside := part("first", map[string]string{"first": "true"}), part("beside", nil)
 	last := part("last", map[string]string{"said": "members.first.summary"}, first, beside)
-	team := &agentfile.Agent{Name: "audit", Trusted: true}
+	team := &agentfile.Agent{Name: "audit", Source: agentfile.Source{Trusted: true}}
 	team.Result = map[string]string{"how": "members.last.summary"}
 	return team, []*agentfile.Part{first, beside, last}, nil
 }
