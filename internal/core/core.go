@@ -349,7 +349,8 @@ func (e GoBack) Key() string { return "goback/" + string(e.Turn) }
 type AskQuota struct {
 	IDs         belay.IDs
 	ID          string
-	Try         int // from 1
+	Try         int  // from 1
+	Needed      bool // a thread waits for it: what the quotas haven't now others may return
 	User        string
 	Least, Most belay.Amounts
 	Quotas      []belay.Quota

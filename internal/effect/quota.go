@@ -15,43 +15,63 @@ import (
 const (
 	quotaPause     = 100 * time.Millisecond
 	longQuotaPause = 5 * time.Second
+	quotaTries     = 12 // which wait longer than those before
 )
 
-// askQuota asks the quotas for a slice. What can't be given is refused: until others
-// return theirs, if the session may wait for them, else for the window.
+// askQuota asks the quotas for a slice. What can't be given is refused: for the window, or
+// because others returned nothing for a while, longer each time.
 func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact {
-	now := v.e.c.Now()
-	fact := event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now.Add(min(quotaPause<<min(eff.Try, 10), longQuotaPause))}
-	c := belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windowsOf(eff.Quotas, now)}
-	if ctx.Err() != nil {
-		return nil
+	late := v.e.c.Now().Add(longQuotaPause * time.Duration(min(eff.Try, quotaTries)))
+	for try := 1; ctx.Err() == nil; try++ {
+		fact, known := v.askOnce(ctx, eff)
+		again := fact.Op == event.LimitRefused && !fact.Until.IsZero() && (eff.Needed || !known)
+		if again && fact.Until.Before(late) && pause(ctx, try) {
+			continue
+		}
+		if !known && ctx.Err() != nil {
+			break
+		}
+		return []core.Fact{{IDs: eff.IDs, Data: fact}}
 	}
+	return nil
+}
+
+// askOnce is what the quotas say of a slice. known is false when they couldn't be asked:
+// the store is busy, say. The fact names no quota then.
+func (v *performer) askOnce(ctx context.Context, eff core.AskQuota) (fact event.LimitChanged, known bool) {
+	now := v.e.c.Now()
+	fact = event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now}
+	c := belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windowsOf(eff.Quotas, now)}
 	whole, end := context.WithTimeout(context.WithoutCancel(ctx), longQuotaPause) // what is lent is known, or the next process asks again
 	defer end()
 	s, facts, err := v.decideQuota(whole, c)
-	switch {
-	case err != nil && ctx.Err() != nil:
-		return nil
-	case err != nil: // the store is busy, say: it is asked again, because the fact names no quota
-	default:
-		if g := s.Grants.Find(v.session, eff.ID); g != nil {
-			fact.Op, fact.Amount, fact.Until = event.LimitGranted, g.Amount, time.Time{}
-		}
-		for _, f := range facts {
-			if p, ok := f.Data.(event.LimitChanged); ok {
-				fact.Low = p.Low
-			}
+	if err != nil {
+		return fact, false
+	}
+	for _, f := range facts {
+		if p, ok := f.Data.(event.LimitChanged); ok {
+			fact.Low = p.Low
 		}
 	}
-	if err == nil && fact.Op == event.LimitRefused {
-		if short, wait := s.Short(c); short != nil {
-			fact.Windows = []belay.QuotaWindow{*short}
-			if !wait {
-				fact.Until = time.Time{}
-			}
+	if g := s.Grants.Find(v.session, eff.ID); g != nil {
+		fact.Op, fact.Amount, fact.Until = event.LimitGranted, g.Amount, time.Time{}
+	} else if short, wait := s.Short(c); short != nil {
+		fact.Windows = []belay.QuotaWindow{*short}
+		if !wait {
+			fact.Until = time.Time{}
 		}
 	}
-	return []core.Fact{{IDs: eff.IDs, Data: fact}}
+	return fact, true
+}
+
+// pause waits before the quotas are asked again; false: ctx ended.
+func pause(ctx context.Context, try int) bool {
+	select {
+	case <-ctx.Done():
+		return false
+	case <-time.After(min(quotaPause<<min(try, 10), longQuotaPause)):
+		return true
+	}
 }
 
 // returnQuota says what became of a session's slices.
@@ -63,10 +83,8 @@ func (v *performer) returnQuota(ctx context.Context, eff core.ReturnQuota) []cor
 			r := eff.Return
 			return []core.Fact{{IDs: eff.IDs, Data: event.LimitChanged{Op: event.LimitReturned, Scope: "quota", Closed: r.Closed, Spent: r.Spent, Amount: r.Back}}}
 		}
-		select {
-		case <-ctx.Done():
+		if !pause(ctx, try) {
 			return nil
-		case <-time.After(min(quotaPause<<min(try, 10), longQuotaPause)):
 		}
 	}
 }

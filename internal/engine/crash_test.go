@@ -216,6 +216,9 @@ func (effects) Run(ctx context.Context, c tool.Call) (tool.Result, error) {
 	return tool.Result{Text: "exit 0"}, err
 }
 
+// theQuota is of all sessions.
+var theQuota = belay.Quota{Of: "tenant", Kind: belay.BudgetCost, Limit: 5_000_000, Per: "month"}
+
 // accept puts the work into the store: from here on nothing may be lost.
 func (m *machine) accept() {
 	p := m.boot(0)
@@ -235,7 +238,7 @@ func (m *machine) accept() {
 	all := []belay.Command{
 		belay.CreateSession{Workspace: m.dir, Settings: rules.Settings},
 		belay.SubmitWork{Thread: thr, Task: theJob, Turn: "turn_1", Text: belay.Content{Text: "go"}, Rules: ref, Acceptance: m.checks,
-			Quotas: []belay.Quota{{Of: "tenant", Kind: belay.BudgetCost, Limit: 5_000_000, Per: "month"}}},
+			Quotas: []belay.Quota{theQuota}},
 	}
 	if m.also != nil {
 		all = append(all, m.also(p, ref)...)

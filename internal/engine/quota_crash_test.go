@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/coretest"
+	"github.com/belay-run/belay/internal/core/quota"
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
@@ -50,6 +51,51 @@ func TestQuotasGetBackWhatACrashAndAnInterruptLeave(t *testing.T) {
 	if points < 50 || cancelled < points/2 {
 		t.Errorf("%d turns were cancelled at %d points", cancelled, points)
 	}
+}
+
+// TestASessionWaitsForAQuotaOnlyWhileItNeedsIt: others have all of it. The session asks
+// again and again and records that seldom, and rests as soon as its turn is interrupted.
+// Guarantee: E71.
+func TestASessionWaitsForAQuotaOnlyWhileItNeedsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine(t)
+		defer m.discard()
+		m.accept()
+		p := m.boot(0)
+		defer p.off()
+		all := belay.Amounts{MicroUSD: 5_000_000}
+		other := belay.AskQuota{Session: "sess_other", ID: "x", Least: all, Most: all, Windows: []belay.QuotaWindow{quota.Current(theQuota, time.Now())}}
+		if _, _, err := p.e.Decide(p.ctx, belay.Order{ID: "cmd_other", Principal: "user:eve", Session: belay.SystemSession, Stream: quota.Stream, Command: other}); err != nil {
+			t.Fatal(err)
+		}
+		rests := make(chan error)
+		go func() { rests <- p.live() }()
+		time.Sleep(time.Minute)
+		q := m.boot(0)
+		defer q.off()
+		if _, err := q.e.Submit(q.ctx, belay.Order{ID: "cmd_stop", Principal: "user:bob", Session: sess, Stream: thr.Stream(), Command: belay.InterruptTurn{}}); err != nil {
+			t.Fatal(err)
+		}
+		stopped := time.Now()
+		if err := <-rests; err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(stopped); took > time.Second {
+			t.Errorf("it rests %s after the interrupt", took)
+		}
+		ops := map[string]int{}
+		for e, err := range p.h.Read(t.Context(), sess.Stream(), 0) {
+			if err != nil {
+				t.Fatal(err)
+			}
+			if f, ok := e.Data.(event.LimitChanged); ok && f.Scope == "quota" {
+				ops[f.Op]++
+			}
+		}
+		if ops[event.LimitAsked] != ops[event.LimitRefused] || ops[event.LimitAsked] < 2 || ops[event.LimitAsked] > 5 || ops[event.LimitGranted] > 0 {
+			t.Errorf("in a minute it records %v", ops)
+		}
+	})
 }
 
 // interrupt leaves an interrupt to who drives the session next.

@@ -19,8 +19,11 @@ func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
 		}
 		key := eff.Key()
 		wanted[key] = true
-		if v.running[key] == nil {
+		r := v.running[key]
+		if r == nil {
 			v.start(ctx, key, eff)
+		} else if was, ok := r.eff.(core.AskQuota); ok && was.Needed && !eff.(core.AskQuota).Needed {
+			r.stop(v.e.c.Now()) // it needn't wait for others any more
 		}
 	}
 	for key, r := range v.running {

@@ -72,6 +72,11 @@ func (l *Ledger) Waiting() []Grant[belay.ThreadID] {
 	return waiting
 }
 
+// Needs reports whether a thread waits for a slice.
+func (l *Ledger) Needs(slice string) bool {
+	return slices.ContainsFunc(l.Grants, func(g Grant[belay.ThreadID]) bool { return !g.Given && !g.Refused && isFor(slice, g.ID) })
+}
+
 // Shares are what each of the requests gets now: by priority, what it asks for if
 // there is so much, else the rest if that is of use. A thread that is alone gets all.
 func (l *Ledger) Shares(waiting []Grant[belay.ThreadID]) []belay.Amounts {

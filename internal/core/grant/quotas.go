@@ -28,7 +28,7 @@ type Quotas struct {
 type QuotaAsked struct {
 	ID    string             `json:"id,omitempty"` // of the slice
 	Tries int                `json:"tries,omitempty"`
-	Until time.Time          `json:"until,omitzero"` // refused: to be asked again then; zero: for the window
+	Until time.Time          `json:"until,omitzero"` // refused: not for the window; others may give something back
 	For   *belay.QuotaWindow `json:"for,omitempty"`  // refused: that is used up
 	Low   []belay.QuotaLeft  `json:"low,omitempty"`  // granted: that are nearly used up
 }
@@ -94,6 +94,14 @@ func (q *Quotas) Said(request string) (a QuotaAsked) {
 	return a
 }
 
+// Tries is how often the quotas refused a slice, or couldn't be asked for it.
+func (q *Quotas) Tries(slice string) int {
+	if q.Asked.ID != slice {
+		return 0
+	}
+	return q.Asked.Tries
+}
+
 // apply folds a step of the slices.
 func (q *Quotas) apply(p event.LimitChanged) {
 	switch p.Op {
@@ -107,11 +115,7 @@ func (q *Quotas) apply(p event.LimitChanged) {
 		q.Slices.Give(Grant[string]{ID: p.GrantID, Amount: p.Amount})
 		q.Asked = QuotaAsked{ID: p.GrantID, Low: p.Low}
 	case event.LimitRefused:
-		tries := 1
-		if q.Asked.ID == p.GrantID {
-			tries += q.Asked.Tries
-		}
-		q.Asked = QuotaAsked{ID: p.GrantID, Tries: tries, Until: p.Until}
+		q.Asked = QuotaAsked{ID: p.GrantID, Tries: q.Tries(p.GrantID) + 1, Until: p.Until}
 		if len(p.Windows) > 0 { // else it isn't known what they say
 			q.Asked.For = &p.Windows[0]
 			q.Slices.Return("", p.GrantID)

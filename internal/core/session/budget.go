@@ -2,7 +2,6 @@ package session
 
 import (
 	"slices"
-	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -89,10 +88,10 @@ func (s *State) limitFact(p event.LimitChanged) core.Fact {
 // grantBudget answers threads that ask for a part of the budget. What is short is
 // asked of the quotas, or recalled from other threads; when none of them has any, the
 // request is refused until the limit is raised.
-func (s *State) grantBudget(rd *core.Ready, now time.Time) {
+func (s *State) grantBudget(rd *core.Ready) {
 	l := &s.Budget
 	s.returnQuota(rd)
-	s.awaitQuota(rd, now)
+	s.awaitQuota(rd)
 	left := l.Left()
 	if left.Short(belay.Amounts{}) != "" {
 		s.recall(rd, "", left, belay.Amounts{})
@@ -107,7 +106,7 @@ func (s *State) grantBudget(rd *core.Ready, now time.Time) {
 			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Amount: amount, Low: l.Said(g.ID).Low})
 			continue
 		case len(rd.Decided) > 0: // look again when that is folded
-		case s.askQuota(rd, g, left, now):
+		case s.askQuota(rd, g, left):
 		case s.recall(rd, g.To, left, g.Least.Only(limit)):
 		case !g.Refused:
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.To, GrantID: g.ID}))

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"time"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -25,7 +23,7 @@ func (s *State) quotaFact(p event.LimitChanged) core.Fact {
 // askQuota asks the quotas for what a thread needs and the session hasn't left, one slice
 // after the other, and reports whether there may be one: the quotas are what is short, and
 // they didn't say no.
-func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left belay.Amounts, now time.Time) (may bool) {
+func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left belay.Amounts) (may bool) {
 	l, none := &s.Budget, belay.Amounts{}
 	least, most := g.Least.Sub(left).Max(none), g.Most.Sub(left).Max(none)
 	short := false
@@ -39,8 +37,6 @@ func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left bel
 	case l.Pending() != nil: // what they say of that comes first
 	case said.For != nil && said.Until.IsZero():
 		return false
-	case now.Before(said.Until):
-		s.lookAgain(rd, g.ID, said.Until)
 	default:
 		rd.Decided = append(rd.Decided, s.quotaFact(event.LimitChanged{Op: event.LimitAsked, GrantID: l.NextSlice(g.ID), Least: least, Amount: most}))
 	}
@@ -49,25 +45,11 @@ func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left bel
 
 // awaitQuota wants what the quotas say of a slice that they were asked for. What they
 // lent must be known, also when nobody needs it any more.
-func (s *State) awaitQuota(rd *core.Ready, now time.Time) {
+func (s *State) awaitQuota(rd *core.Ready) {
 	l := &s.Budget
-	g := l.Pending()
-	if g == nil {
-		return
+	if g := l.Pending(); g != nil {
+		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: l.Tries(g.ID) + 1, Needed: l.Needs(g.ID), User: l.User, Least: g.Least, Most: g.Most, Quotas: l.Shared})
 	}
-	said := l.Asked
-	if said.ID != g.ID {
-		said = grant.QuotaAsked{}
-	}
-	if now.Before(said.Until) {
-		s.lookAgain(rd, g.ID, said.Until)
-		return
-	}
-	rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: said.Tries + 1, User: l.User, Least: g.Least, Most: g.Most, Quotas: l.Shared})
-}
-
-func (s *State) lookAgain(rd *core.Ready, id string, at time.Time) {
-	rd.Effects, rd.Wake = append(rd.Effects, core.Timer{Name: "quota/" + id}), at
 }
 
 // returnQuota wants the slices returned when no thread has or asks for anything.

@@ -394,9 +394,9 @@ func (d *Decider) Next(now time.Time) (rd core.Ready) {
 		d.s.archive(&rd, now)
 	}
 	d.s.grantHolds(&rd)
-	d.s.grantBudget(&rd, now)
+	d.s.grantBudget(&rd)
 	if len(rd.Decided) > 0 {
-		rd.Effects, rd.Wake = nil, time.Time{}
+		rd.Effects = nil
 	}
 	return rd
 }
