@@ -11,6 +11,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"github.com/google/go-cmp/cmp"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/testkit/golden"
@@ -232,6 +234,27 @@ func TestDependenciesInEachForm(t *testing.T) {
 		if f.Level == "error" || len(a.Requires) != 2 || a.Requires[0].Name != "b" || a.Requires[1].Name != "c" || len(a.Optional) != 0 {
 			t.Errorf("%s: %+v %+v", form, a.Requires, f)
 		}
+	}
+}
+
+// What validates an objective is prose: it is a check if the file names who judges it.
+func TestAVerifierJudgesTheObjectives(t *testing.T) {
+	const file = "metadata: {name: a}\nspec: {name: A}\nobjectives:\n- {description: Write it, validation: Each line is true}\n- {description: Print it}\n"
+	a, f := parsed("a.yaml", file)
+	if len(a.Gates) != 0 || f.Level != "note" || f.Code != "NOT_TAKEN" || !strings.HasPrefix(f.Where, "a.yaml:4:") {
+		t.Errorf("without one: %+v %+v", a.Gates, f)
+	}
+	for verifier, want := range map[string]belay.Check{
+		"judge":                           {ID: "verifier", Kind: belay.CheckAgent, Agent: "judge", Prompt: "- Write it: Each line is true"},
+		"{agent: strict, prompt: Is it?}": {ID: "verifier", Kind: belay.CheckAgent, Agent: "strict", Prompt: "Is it?"},
+	} {
+		a, f := parsed("a.yaml", file+"verifier: "+verifier+"\n")
+		if d := cmp.Diff([]belay.Check{want}, a.Gates); d != "" || f.Level == "error" || len(a.Unknown) > 0 || strings.Contains(a.Instructions, "verifier:") {
+			t.Errorf("%s: %+v %v %s", verifier, f, a.Unknown, d)
+		}
+	}
+	if _, f := parsed("a.yaml", file+"verifier: {agent: ["+strings.Repeat("x", 300)+"]}\n"); f.Level != "error" {
+		t.Errorf("a verifier that is none: %+v", f)
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	"github.com/goccy/go-yaml"
 	"github.com/goccy/go-yaml/ast"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
@@ -38,6 +39,7 @@ type tokaFile struct {
 		Default     []StandingTask            `yaml:"default"`
 		Conditional map[string][]StandingTask `yaml:"conditional"`
 	} `yaml:"tasks"`
+	Verifier *verifier `yaml:"verifier"` // ours: who judges whether the objectives' validation holds
 	Security struct {
 		Capabilities []string          `yaml:"capabilities_required"`
 		Limits       map[string]scalar `yaml:"resource_limits"`
@@ -45,7 +47,7 @@ type tokaFile struct {
 }
 
 // tokaSections are the sections that are read; dependencies are read by hand.
-var tokaSections = []string{"metadata", "spec", "capabilities", "objectives", "tasks", "dependencies", "security"}
+var tokaSections = []string{"metadata", "spec", "capabilities", "objectives", "tasks", "dependencies", "security", "verifier"}
 
 // tokaLimits are its names of limits with ours; empty is one that nothing can hold.
 var tokaLimits = map[string]string{"max_memory": "memory", "max_cpu": "cpu", "timeout": "time", "max_disk_usage": "written", "max_network_bandwidth": ""}
@@ -101,11 +103,39 @@ func (a *Agent) readToka(text strictyaml.Text, root ast.Node) {
 			b.WriteString("  done when: " + o.Validation + "\n")
 		}
 	}
+	a.tokaVerifier(&f, at)
 	if others := a.tokaOthers(root); others != "" {
 		b.WriteString("\n" + others)
 	}
 	a.Instructions = strings.TrimSpace(b.String())
 }
+
+// tokaVerifier makes what validates the objectives a check. It is prose: only an agent can
+// say whether it holds, and without one nobody does.
+func (a *Agent) tokaVerifier(f *tokaFile, at func(...any) string) {
+	var b strings.Builder
+	for _, o := range f.Objectives {
+		if o.Validation != "" {
+			fmt.Fprintf(&b, "- %s: %s\n", o.Description, o.Validation)
+		}
+	}
+	v := f.Verifier
+	if v == nil {
+		if b.Len() > 0 {
+			a.find(Note, CodeNotTaken, at("objectives"), "verifier: judge has an agent judge it", "the validation of the objectives is told to the model, and nobody checks it")
+		}
+		return
+	}
+	a.judge(v.Agent, "the verifier", at("verifier"))
+	k := belay.Check{ID: "verifier", Kind: belay.CheckAgent, Agent: v.Agent, Prompt: short(firstOf(v.Prompt, b.String()), maxValidation)}
+	var err error
+	if a.Gates, err = belay.CheckedAcceptance([]belay.Check{k}); err != nil {
+		a.find(Error, CodeBadFile, at("verifier"), "verifier: judge", "the verifier can't be used: %v", err)
+	}
+}
+
+// maxValidation bounds what the verifier is told of the objectives.
+const maxValidation = 8 << 10
 
 func firstOf(a, b string) string {
 	if s := strings.TrimSpace(a); s != "" {
