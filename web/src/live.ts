@@ -8,7 +8,7 @@ type Take = (e: Event) => void;
 interface Told { from: string; since?: number; paths?: string[]; bye?: boolean; path?: string; e?: Event; stale?: number }
 
 export const store = "/v1/stream";
-const storeTypes = "turn.*,session.*,action.*,permission.*,tool.*,queue.*,history.*,process.*,task.*,policy.*";
+const storeTypes = "turn.*,session.*,action.*,permission.*,tool.*,queue.*,history.*,process.*,task.*,policy.*,channel.*";
 
 /** Too many tabs follow by themselves: this one asks again every few seconds. */
 export const polls = signal(false);

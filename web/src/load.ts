@@ -13,8 +13,11 @@ export interface Loaded<T> {
 	again: () => void;
 }
 
-/** Loads, and loads again when facts of the store, or of another stream, come that this is about, at most three times a second. */
-export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>, about = (_type: string) => true, stream?: string): Loaded<T> {
+/**
+ * Loads, and loads again when facts of the store, or of another stream, come that this is about, at most three times a second.
+ * What is only said of requests changes nothing else.
+ */
+export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T>, about = (type: string) => !type.startsWith("channel."), stream?: string): Loaded<T> {
 	const [state, set] = useState<{ key: string; data?: T; error?: Refusal }>({ key });
 	const again = useRef(() => {});
 	useEffect(() => {

@@ -145,19 +145,25 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 		p.shows("The loop holds")
 	}
 
-	// the token is revoked while a message is written
+	// the token is revoked while a message is on its way
+	p.js("(real => { window.fetch = async (...a) => { if (String(a[0]).endsWith('/submit_turn')) await new Promise(go => { window.go = go }); return real(...a) } })(window.fetch)")
 	p.fill("Message", "half a sentence")
+	p.press("Send")
+	p.expect("window.go")
 	var mine struct{ TokenID string }
 	token := p.js("localStorage.getItem('belay.token')").(string)
 	s.asInto(token, "/v1/caller", &mine)
 	s.run("token", "revoke", mine.TokenID)
-	p.js("document.querySelector('.composer .button')?.click()")
+	p.js("go()")
 	p.shows("the token was revoked")
 	p.accessible("signed out")
 	p.open(s.run("console", "--role", "operator"))
 	p.shows("The last 24 hours")
 	p.open(s.url + "/sessions/" + session)
 	p.expect("document.querySelector('.composer textarea')?.value === 'half a sentence'")
+	if facts := s.run("events", session); strings.Contains(facts, "half a sentence") {
+		t.Errorf("it was sent all the same:\n%s", facts)
+	}
 	p.clean(s)
 }
 

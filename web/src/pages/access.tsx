@@ -60,7 +60,7 @@ export function Access() {
 /** What callers asked for, the newest first. */
 function Audit({ tokens }: { tokens: TokenShown[] }) {
 	const by = at.value.query.get("by") ?? "", before = at.value.query.get("before") ?? "";
-	const { data, error, again } = useLive(`audit/${by}/${before}`, () => command<AuditListed>("list_audit", { ...(by && { principal: by }), ...(before && { before: Number(before) }), limit: 50 }));
+	const { data, error, again } = useLive(`audit/${by}/${before}`, () => command<AuditListed>("list_audit", { ...(by && { principal: by }), ...(before && { before: Number(before) }), limit: 50 }), (type) => type.startsWith("channel."));
 	const named = (principal: string) => tokens.find((t) => "token:" + t.tokenId === principal)?.name || principal;
 	return (
 		<>
