@@ -278,7 +278,7 @@ func otherRoutes() []apiRow {
 func readRoutes() (rows []apiRow) {
 	for _, r := range (&read.Reads{}).Routes() {
 		path := r.Path()
-		row := apiRow{path: path, id: r.Name(), tag: "reads", doc: r.Summary, scope: auth.Read, answer: document("What there is to read.", "application/json", aText)}
+		row := apiRow{path: path, id: r.Name(), tag: "reads", doc: r.Summary, scope: auth.Read, out: r.Out}
 		if strings.Contains(path, "{id}") {
 			row.parameters = append(row.parameters, inPath("id", "Whose."))
 		}
@@ -301,6 +301,9 @@ func queryParameter(p read.Param) apiParameter {
 	of := &jsonschema.Schema{Type: "string"}
 	if p.Whole {
 		of.Type = "integer"
+	}
+	for _, v := range p.OneOf {
+		of.Enum = append(of.Enum, v)
 	}
 	if p.Many {
 		of = &jsonschema.Schema{Type: "array", Items: of}

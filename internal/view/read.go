@@ -3,6 +3,7 @@ package view
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 	"strings"
 
@@ -26,24 +27,43 @@ type Filter struct {
 // Sessions lists sessions, the one that changed last first. It shows what was
 // folded so far: call Catchup before to see the end of the log.
 func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) {
-	out, _, err := Page(ctx, st, f)
-	return out, err
+	p, err := PageOf(ctx, st, f)
+	return p.Sessions, err
 }
 
-// Page is Sessions, and how many sessions there are apart from Before and Limit.
-func Page(ctx context.Context, st store.Store, f Filter) (out []Session, total int, err error) {
+// Page is a part of a list of sessions, and by what all sessions can be chosen.
+type Page struct {
+	Sessions []Session
+	Total    int      // that are chosen, apart from Before and Limit
+	Folders  []string // of all sessions, those of the most sessions first
+	Tags     []string // of all sessions, likewise
+}
+
+// maxChoices bounds the folders and tags of a page.
+const maxChoices = 50
+
+// PageOf is Sessions, with what a page says besides.
+func PageOf(ctx context.Context, st store.Store, f Filter) (p Page, err error) {
+	var out []Session
+	folders, tags := map[string]int{}, map[string]int{}
 	for key, data := range st.ViewRows(ctx, Name, "") {
 		if !strings.HasPrefix(key, sessionKey) {
 			break
 		}
 		var s Session
 		if err := decode(key, data, &s); err != nil {
-			return nil, 0, err
+			return Page{}, err
+		}
+		if !s.Created.IsZero() {
+			folders[s.folder()]++
+			for _, t := range s.Tags {
+				tags[t]++
+			}
 		}
 		if !f.takes(&s) {
 			continue
 		}
-		if total++; f.Before != nil && inList(*f.Before, s) >= 0 {
+		if p.Total++; f.Before != nil && inList(*f.Before, s) >= 0 {
 			continue
 		}
 		if out = append(out, s); f.Limit > 0 && len(out) >= 2*f.Limit {
@@ -51,13 +71,22 @@ func Page(ctx context.Context, st store.Store, f Filter) (out []Session, total i
 		}
 	}
 	if err := ctx.Err(); err != nil { // a listing that was cut short is no listing
-		return nil, 0, err
+		return Page{}, err
 	}
-	out = newestFirst(out)
+	p.Sessions, p.Folders, p.Tags = newestFirst(out), mostOf(folders), mostOf(tags)
 	if f.Limit > 0 && len(out) > f.Limit {
-		out = out[:f.Limit]
+		p.Sessions = p.Sessions[:f.Limit]
 	}
-	return out, total, nil
+	return p, nil
+}
+
+// mostOf are the names that were counted most.
+func mostOf(counted map[string]int) []string {
+	delete(counted, "")
+	names := slices.SortedFunc(maps.Keys(counted), func(a, b string) int {
+		return cmp.Or(counted[b]-counted[a], strings.Compare(a, b))
+	})
+	return names[:min(len(names), maxChoices)]
 }
 
 func (f Filter) takes(s *Session) bool {
@@ -78,6 +107,14 @@ func (f Filter) takes(s *Session) bool {
 	}
 	t := s.Turn()
 	return t != nil && (f.Status == "" || t.Status == f.Status) && (f.Outcome == "" || t.Outcome == f.Outcome)
+}
+
+// folder is where a session works; of a worktree, what it was made of.
+func (s *Session) folder() string {
+	if s.Worktree != nil {
+		return s.Worktree.Repository
+	}
+	return s.Workspace
 }
 
 func (s *Session) in(workspace string) bool {

@@ -1,6 +1,7 @@
 package view_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -58,6 +59,25 @@ func TestSessionsAreListedNewestFirst(t *testing.T) {
 		if s := strings.Join(ids, " "); s != c.want {
 			t.Errorf("%s: got %q, want %q", c.name, s, c.want)
 		}
+	}
+}
+
+// TestAPageSaysByWhatSessionsCanBeChosen: folders and tags of all sessions, also of
+// those that aren't on it.
+func TestAPageSaysByWhatSessionsCanBeChosen(t *testing.T) {
+	st := memory.Open(memory.Options{})
+	w := newWriter(t, st)
+	for id, in := range map[belay.SessionID]string{"sess_1": "/ws", "sess_2": "/ws", "sess_3": "/other"} {
+		of := belay.IDs{Session: id}
+		w.add(fact{id.Stream(), of, event.SessionCreated{Workspace: in}, time.Second},
+			fact{id.Stream(), of, event.SessionUpdated{Tag: map[string][]string{"/ws": {"b"}, "/other": {"a", "b"}}[in]}, time.Second})
+	}
+	if err := view.Catchup(t.Context(), st); err != nil {
+		t.Fatal(err)
+	}
+	p, err := view.PageOf(t.Context(), st, view.Filter{Workspace: "/other", Limit: 1})
+	if got := fmt.Sprint(len(p.Sessions), p.Total, p.Folders, p.Tags); err != nil || got != "1 1 [/ws /other] [b a]" {
+		t.Error(got, err)
 	}
 }
 

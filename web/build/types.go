@@ -16,19 +16,55 @@ type schema struct {
 	Description          string             `json:"description"`
 	Properties           map[string]*schema `json:"properties"`
 	Required             []string           `json:"required"`
-	Items                json.RawMessage    `json:"items"`
-	AdditionalProperties json.RawMessage    `json:"additionalProperties"`
+	Items                *schema            `json:"items"`
+	AdditionalProperties *schema            `json:"additionalProperties"`
 	AnyOf                []*schema          `json:"anyOf"`
+	Enum                 []string           `json:"enum"`
 }
 
-// types makes a TypeScript type of each schema, and lists which paths are answered.
+// UnmarshalJSON takes true for what says nothing.
+func (s *schema) UnmarshalJSON(b []byte) error {
+	if b[0] != '{' {
+		return nil
+	}
+	type plain schema
+	return json.Unmarshal(b, (*plain)(s))
+}
+
+// operation is what the description says of a read.
+type operation struct {
+	Parameters []struct {
+		Name, In string
+		Required bool
+		Schema   *schema
+	} `json:"parameters"`
+	Responses map[string]struct {
+		Content map[string]struct{ Schema *schema }
+	} `json:"responses"`
+}
+
+// text is the type of what its query says and of its answer.
+func (o *operation) text() string {
+	var b strings.Builder
+	b.WriteString("{ query: { ")
+	for _, p := range o.Parameters {
+		if p.In == "query" {
+			fmt.Fprintf(&b, "%s%s: %s; ", p.Name, map[bool]string{false: "?"}[p.Required], p.Schema.text())
+		}
+	}
+	b.WriteString("}; answer: " + o.Responses["200"].Content["application/json"].Schema.text() + " }")
+	return b.String()
+}
+
+// types makes a TypeScript type of each schema, and lists which paths are answered. Of
+// a read whose path is fixed it has what its query may say, and its answer.
 func types(from, to string) error {
 	b, err := os.ReadFile(from)
 	if err != nil {
 		return err
 	}
 	var doc struct {
-		Paths      map[string]map[string]json.RawMessage `json:"paths"`
+		Paths      map[string]struct{ Get *operation } `json:"paths"`
 		Components struct {
 			Schemas map[string]*schema `json:"schemas"`
 		} `json:"components"`
@@ -42,15 +78,19 @@ func types(from, to string) error {
 		fmt.Fprintf(&out, "export type %s = %s;\n", name, doc.Components.Schemas[name].text())
 	}
 	commands, reads := []string{}, []string{}
+	out.WriteString("export interface Reads {\n")
 	for _, path := range slices.Sorted(maps.Keys(doc.Paths)) {
 		if name, ok := strings.CutPrefix(path, "/v1/commands/"); ok {
 			commands = append(commands, fmt.Sprintf("%q", name))
-		} else if _, ok := doc.Paths[path]["get"]; ok {
+		} else if get := doc.Paths[path].Get; get != nil && (strings.Contains(path, "{") || get.Responses["200"].Content["application/json"].Schema == nil) {
 			reads = append(reads, "`"+placeholder(path)+"`")
+		} else if get != nil {
+			fmt.Fprintf(&out, "\t%q: %s;\n", path, get.text())
 		}
 	}
+	out.WriteString("}\n")
 	fmt.Fprintf(&out, "export type CommandName = %s;\n", strings.Join(commands, " | "))
-	fmt.Fprintf(&out, "export type ReadPath = %s;\n", strings.Join(reads, " | "))
+	fmt.Fprintf(&out, "export type ReadPath = keyof Reads | %s;\n", strings.Join(reads, " | "))
 	return os.WriteFile(to, []byte(out.String()), 0o644)
 }
 
@@ -79,6 +119,9 @@ func (s *schema) text() string {
 		}
 		return strings.Join(of, " | ")
 	}
+	if len(s.Enum) > 0 {
+		return `"` + strings.Join(s.Enum, `" | "`) + `"`
+	}
 	names, _ := s.Type.([]any)
 	if one, ok := s.Type.(string); ok {
 		names = []any{one}
@@ -100,10 +143,10 @@ func (s *schema) named(kind string) string {
 	case "integer", "number":
 		return "number"
 	case "array":
-		return "(" + of(s.Items) + ")[]"
+		return "(" + s.Items.text() + ")[]"
 	}
 	if s.Properties == nil {
-		return "{ [name: string]: " + of(s.AdditionalProperties) + " }"
+		return "{ [name: string]: " + s.AdditionalProperties.text() + " }"
 	}
 	var b strings.Builder
 	b.WriteString("{ ")
@@ -115,13 +158,4 @@ func (s *schema) named(kind string) string {
 		fmt.Fprintf(&b, "%s%s: %s; ", name, maybe, s.Properties[name].text())
 	}
 	return b.String() + "}"
-}
-
-// of is the type of what a list or a map has.
-func of(raw json.RawMessage) string {
-	var s schema
-	if len(raw) == 0 || json.Unmarshal(raw, &s) != nil {
-		return "unknown"
-	}
-	return s.text()
 }

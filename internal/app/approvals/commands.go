@@ -28,7 +28,7 @@ func Reads() []app.Read {
 	return []app.Read{
 		app.DefineRead(app.Read{Name: "listActions", Path: "/v1/actions", Tag: "approvals", Doc: "List the questions that wait for a person, or those that were decided, the newest first. The same question of several agents is one.",
 			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."},
-				{Name: "state", Doc: "open (also when left out): those that wait; decided: those that don't any more."},
+				{Name: "state", Doc: "open (also when left out): those that wait; decided: those that don't any more.", OneOf: []string{"open", "decided"}},
 				{Name: "before", Doc: "Of those that were decided, the ones before a position: next of the answer before.", Whole: true},
 				{Name: "limit", Doc: "Of those that were decided, how many at most; 100 when left out.", Whole: true}}}, listActions),
 		app.DefineRead(app.Read{Name: "previewAction", Path: "/v1/actions/{id}/preview", Tag: "approvals", Doc: "Show what an approval of a question would do: the change of files as they are now, what a command runs and where, or its text.",
@@ -63,15 +63,10 @@ func listActions(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*A
 		return nil, err
 	}
 	out := &ActionsShown{Fresh: f, Actions: []app.Action{}}
-	switch state := q.Values.Get("state"); state {
-	case "", "open":
+	if q.Values.Get("state") != "decided" {
 		out.Actions, err = c.Questions(ctx, id)
-	case "decided":
-		if out.Stale, err = c.Reads.Summed(ctx, f); err == nil {
-			out.Decided, out.Next, err = view.DecidedActions(ctx, c.Store, before, func(d *view.Decided) bool { return id == "" || d.Session == id }, limit)
-		}
-	default:
-		err = input.At("query state", belay.Errorf(belay.CodeUsage, "%q is neither open nor decided", input.Shown(state)).WithHint("state=decided"))
+	} else if out.Stale, err = c.Reads.Summed(ctx, f); err == nil {
+		out.Decided, out.Next, err = view.DecidedActions(ctx, c.Store, before, func(d *view.Decided) bool { return id == "" || d.Session == id }, limit)
 	}
 	return out, err
 }

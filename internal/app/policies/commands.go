@@ -6,6 +6,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/policy"
 )
 
 // Commands are the rows of this feature.
@@ -27,7 +28,7 @@ func Reads() []app.Read {
 			Query: []read.Param{
 				{Name: "sessionId", Doc: "Only about calls of this session."},
 				{Name: "rule", Doc: "Only by this rule."},
-				{Name: "decision", Doc: "Only allow, ask or deny."},
+				{Name: "decision", Doc: "Only these.", OneOf: []string{string(policy.Allow), string(policy.Ask), string(policy.Deny)}},
 				{Name: "before", Doc: "Those before a position: next of the answer before.", Whole: true},
 				{Name: "limit", Doc: "How many at most; 100 when left out.", Whole: true}}}, listDecisions),
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // Commands are the rows of this feature.
@@ -25,7 +26,7 @@ func Reads() []app.Read {
 	return []app.Read{
 		app.DefineRead(app.Read{Name: "listPrograms", Path: "/v1/programs", Tag: "reads", Doc: "List the running and ended programs of sessions, the newest first.",
 			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."},
-				{Name: "status", Doc: "Only those that are running, exited, ended (from outside) or failed."},
+				{Name: "status", Doc: "Only those that are so; ended: from outside.", OneOf: []string{view.Running, "exited", view.Ended, "failed"}},
 				{Name: "before", Doc: "Those before a position: next of the answer before.", Whole: true},
 				{Name: "limit", Doc: "How many at most; 100 when left out.", Whole: true}}}, listPrograms),
 	}

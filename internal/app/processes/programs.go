@@ -2,11 +2,9 @@ package processes
 
 import (
 	"context"
-	"slices"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
-	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/app/read"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
@@ -19,18 +17,12 @@ type ProgramsListed struct {
 	Next     store.Position `json:"next,omitempty"` // before=NEXT has more; 0: there are none
 }
 
-// statuses are those of programs.
-var statuses = []string{"", view.Running, "exited", view.Ended, "failed"}
-
 func listPrograms(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*ProgramsListed, error) {
 	before, limit, err := read.Part(q)
 	if err != nil {
 		return nil, err
 	}
 	session, status := belay.SessionID(q.Values.Get("sessionId")), q.Values.Get("status")
-	if !slices.Contains(statuses, status) {
-		return nil, input.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of running, exited, ended, failed", input.Shown(status)).WithHint("status=running"))
-	}
 	if f.Stale, err = c.Reads.Summed(ctx, f); err != nil {
 		return nil, err
 	}

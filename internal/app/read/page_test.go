@@ -65,6 +65,9 @@ func reads(st store.Store) func(t testing.TB, path string, out any) belay.Code {
 		if !ok {
 			t.Fatalf("no route for %s", path)
 		}
+		if err := read.Only(r, route.Query); err != nil {
+			return belay.CodeOf(err)
+		}
 		rec := httptest.NewRecorder()
 		route.Handle(rec, r)
 		if rec.Code == 200 {

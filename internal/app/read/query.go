@@ -15,9 +15,10 @@ import (
 // Param is something that a query may say.
 type Param struct {
 	Name     string
-	Doc      string // in one line, for the interface's description
-	Whole    bool   // its value is a whole number
-	Many     bool   // it may be said more than once
+	Doc      string   // in one line, for the interface's description
+	OneOf    []string // the values that there are; empty: others decide
+	Whole    bool     // its value is a whole number
+	Many     bool     // it may be said more than once
 	Required bool
 }
 
@@ -33,8 +34,7 @@ func QueryOf(r *http.Request) Query {
 	return Query{ID: r.PathValue("id"), Values: r.URL.Query(), LastEvent: r.Header.Get("Last-Event-ID")}
 }
 
-// Only refuses an ambiguous or mistaken query: one with a parameter that isn't
-// among params, or that is given twice.
+// Only refuses what Check does, and a query that can't be read.
 func Only(r *http.Request, params []Param) error {
 	if r.URL.RawQuery == "" {
 		return nil
@@ -46,8 +46,9 @@ func Only(r *http.Request, params []Param) error {
 	return Check(q, params)
 }
 
-// Check refuses a query with a parameter that isn't among params, or that is given
-// twice.
+// Check refuses an ambiguous or mistaken query: one with a parameter that isn't
+// among params, that is given twice, or whose value isn't one of its values. An empty
+// value is none.
 func Check(q url.Values, params []Param) error {
 	for name, values := range q {
 		i := slices.IndexFunc(params, func(p Param) bool { return p.Name == name })
@@ -56,6 +57,8 @@ func Check(q url.Values, params []Param) error {
 			return input.At("query "+input.Shown(name), belay.Errorf(belay.CodeUsage, "there is no such parameter").WithHint("%s", paramsText(params)))
 		case len(values) > 1 && !params[i].Many:
 			return input.At("query "+name, belay.Errorf(belay.CodeUsage, "it is said %d times", len(values)).WithHint("say it once"))
+		case len(params[i].OneOf) > 0 && values[0] != "" && !slices.Contains(params[i].OneOf, values[0]):
+			return input.At("query "+name, belay.Errorf(belay.CodeUsage, "%q is none of %s", input.Shown(values[0]), strings.Join(params[i].OneOf, ", ")).WithHint("%s=%s", name, params[i].OneOf[0]))
 		}
 	}
 	return nil

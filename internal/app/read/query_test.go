@@ -15,16 +15,18 @@ import (
 // TestAQuerySaysNothingElse: what a route doesn't know, and what is said twice, is
 // refused with what it does know.
 func TestAQuerySaysNothingElse(t *testing.T) {
-	params := []read.Param{{Name: "after"}, {Name: "tag", Many: true}}
+	params := []read.Param{{Name: "after"}, {Name: "tag", Many: true}, {Name: "status", OneOf: []string{"running", "ended"}}}
 	long := strings.Repeat("n", 100)
 	for query, want := range map[string]struct{ field, hint string }{
-		"": {}, "after=1": {}, "after=": {}, "tag=a&tag=b&after=2": {},
-		"afer=1":          {"query afer", "the parameters are after, tag"},
-		"After=1":         {"query After", "the parameters are after, tag"},
+		"": {}, "after=1": {}, "status=ended": {}, "status=": {}, "after=": {}, "tag=a&tag=b&after=2": {},
+		"afer=1":          {"query afer", "the parameters are after, tag, status"},
+		"After=1":         {"query After", "the parameters are after, tag, status"},
+		"status=over":     {"query status", "status=running"},
+		"status=Ended":    {"query status", "status=running"},
 		"after=1&after=1": {"query after", "say it once"},
 		"after=%zz":       {"query", "write name=value, with & between them and everything else percent-encoded"},
 		"a;b":             {"query", "write name=value, with & between them and everything else percent-encoded"},
-		long + "=1":       {"query " + long[:64] + "…", "the parameters are after, tag"},
+		long + "=1":       {"query " + long[:64] + "…", "the parameters are after, tag, status"},
 	} {
 		err := read.Only(httptest.NewRequest("GET", "/v1/x?"+query, nil), params)
 		if want.field == "" && err == nil {

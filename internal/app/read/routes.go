@@ -3,8 +3,11 @@ package read
 import (
 	"context"
 	"net/http"
+	"reflect"
 	"strings"
 
+	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/feed"
 )
 
@@ -15,6 +18,7 @@ type Route struct {
 	Query   []Param // what its query may say
 
 	Read   func(ctx context.Context, q Query) (any, error) // its answer; nil for a stream, which has no end and may have no deadline
+	Out    reflect.Type                                    // of the answer; nil for a stream
 	Handle http.HandlerFunc
 }
 
@@ -39,8 +43,8 @@ func streamed(pattern, summary string, h http.HandlerFunc) Route {
 }
 
 // answered makes a route of a function that reads.
-func answered[T any](pattern, summary string, params []Param, f func(context.Context, Query) (T, error)) Route {
-	r := Route{Pattern: pattern, Summary: summary, Query: params, Read: func(ctx context.Context, q Query) (any, error) { return f(ctx, q) }}
+func answered[T any](pattern, summary string, params []Param, f func(context.Context, Query) (*T, error)) Route {
+	r := Route{Pattern: pattern, Summary: summary, Query: params, Out: reflect.TypeFor[T](), Read: func(ctx context.Context, q Query) (any, error) { return f(ctx, q) }}
 	r.Handle = handler(r.Read)
 	return r
 }
@@ -56,13 +60,13 @@ var (
 	freshParams  = []Param{After}
 	streamParams = []Param{{Name: "since", Doc: "Where to begin: a cursor, a position, start or now."}, typesParam}
 	listParams   = []Param{After, limitParam,
-		{Name: "status", Doc: "Only sessions whose turn is queued, running, waiting or ended."},
+		{Name: "status", Doc: "Only sessions with a turn like this.", OneOf: []string{view.Queued, view.Running, view.Waiting, view.Ended}},
 		{Name: "workspace", Doc: "Only sessions of this folder, and of worktrees that were made of it."},
-		{Name: "outcome", Doc: "Only sessions whose last turn ended so: completed, failed, lost, …"},
+		{Name: "outcome", Doc: "Only sessions whose last turn ended so.", OneOf: outcomes()},
 		{Name: "q", Doc: "Only sessions whose title, id or branch has this text, or that have all its words."},
 		{Name: "before", Doc: "Those behind a place in the list: next of the answer before."},
 		{Name: "tag", Doc: "Only sessions that have this tag; said more than once, all of them.", Many: true},
-		{Name: "archived", Doc: "true: only sessions that are archived; false: only others."}}
+		{Name: "archived", Doc: "true: only sessions that are archived; false: only others.", OneOf: []string{"true", "false"}}}
 	searchParams = []Param{{Name: "q", Doc: "Words that a session must all have.", Required: true}, After, limitParam}
 	pageParams   = []Param{After, typesParam,
 		{Name: "first", Doc: "The oldest so many facts.", Whole: true},
@@ -72,6 +76,14 @@ var (
 		{Name: "about", Doc: "Only facts that carry this id: of a turn, step, call, question, program, …"},
 		{Name: "q", Doc: "Only facts whose texts have all these words; at most 20,000 are looked at for a page."}}
 )
+
+// outcomes are the words for how a turn can end.
+func outcomes() (all []string) {
+	for _, o := range belay.Outcomes {
+		all = append(all, string(o))
+	}
+	return all
+}
 
 // Routes are all paths that this package answers. The caller that mounts them
 // checks that the request may read, and that its query is one of Query, with

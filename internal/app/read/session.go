@@ -16,14 +16,16 @@ import (
 // Sessions is a list of sessions, the one that changed last first.
 type Sessions struct {
 	Fresh
-	Sessions []Listed `json:"sessions"`
-	Total    int      `json:"total"`          // that the query means, also before and behind these
-	More     bool     `json:"more"`           // there are others behind these
-	Next     string   `json:"next,omitempty"` // before=NEXT are those
+	Sessions []SessionListed `json:"sessions"`
+	Total    int             `json:"total"`          // that the query means, also before and behind these
+	More     bool            `json:"more"`           // there are others behind these
+	Next     string          `json:"next,omitempty"` // before=NEXT are those
+	Folders  []string        `json:"folders"`        // that sessions of the store have, those of the most sessions first; at most 50
+	Tags     []string        `json:"tags"`           // likewise
 }
 
-// Listed is a session in a list.
-type Listed struct {
+// SessionListed is a session in a list.
+type SessionListed struct {
 	view.Session
 	Driven bool `json:"driven,omitempty"` // a process drives it now; else what looks as if it ran is at rest
 }
@@ -36,19 +38,7 @@ const mostSessions = 500
 func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
 	f := view.Filter{Workspace: q.Values.Get("workspace"), Status: q.Values.Get("status"), Text: q.Values.Get("q"), Outcome: belay.Outcome(q.Values.Get("outcome")), Tags: q.Values["tag"]}
 	if s := q.Values.Get("archived"); s != "" {
-		is, err := strconv.ParseBool(s)
-		if err != nil {
-			return nil, input.At("query archived", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", input.Shown(s)).WithHint("archived=true"))
-		}
-		f.Archived = &is
-	}
-	switch f.Status {
-	case "", view.Queued, view.Running, view.Waiting, view.Ended:
-	default:
-		return nil, input.At("query status", belay.Errorf(belay.CodeUsage, "%q is none of queued, running, waiting, ended", input.Shown(f.Status)).WithHint("status=waiting"))
-	}
-	if f.Outcome != "" && !slices.Contains(belay.Outcomes, f.Outcome) {
-		return nil, input.At("query outcome", belay.Errorf(belay.CodeUsage, "%q is no outcome of a turn", input.Shown(string(f.Outcome))).WithHint("outcome=failed"))
+		f.Archived = new(s == "true")
 	}
 	limit, err := number(q, "limit", 100, 1, mostSessions)
 	if err == nil {
@@ -70,13 +60,14 @@ func (v *Reads) sessions(ctx context.Context, q Query) (*Sessions, error) {
 		return nil, err
 	}
 	f.Limit = int(limit) + 1
-	all, total, err := view.Page(ctx, v.Store, f)
+	page, err := view.PageOf(ctx, v.Store, f)
 	if err != nil {
 		return nil, err
 	}
-	out := &Sessions{Fresh: fresh, Sessions: []Listed{}, Total: total, More: len(all) > int(limit)}
+	all := page.Sessions
+	out := &Sessions{Fresh: fresh, Sessions: []SessionListed{}, Total: page.Total, Folders: page.Folders, Tags: page.Tags, More: len(all) > int(limit)}
 	for _, s := range all[:min(len(all), int(limit))] {
-		l := Listed{Session: s}
+		l := SessionListed{Session: s}
 		if t := s.Turn(); t != nil && t.Status != view.Ended {
 			owner, err := v.Store.OwnerOf(ctx, s.ID)
 			if err != nil {

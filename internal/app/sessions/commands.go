@@ -43,7 +43,7 @@ func Reads() []app.Read {
 		app.DefineRead(app.Read{Name: "getUsage", Path: "/v1/usage", Tag: "reads", Doc: "Show what was used in a time: cost, tokens, turns and calls, grouped.",
 			Query: []read.Param{{Name: "from", Doc: "When it begins, such as 2026-11-01T00:00:00Z; it is rounded to hours. 24 hours before its end when it is left out."},
 				{Name: "to", Doc: "When it ends; now when it is left out."},
-				{Name: "by", Doc: "day (when left out), hour, model, session, tool or outcome."},
+				{Name: "by", Doc: "What rows are of; day when left out.", OneOf: []string{"day", "hour", "model", "session", "tool", "outcome"}},
 				{Name: "zone", Doc: "Minutes that local time, by which days are counted, is before UTC.", Whole: true}}}, usage),
 		app.DefineRead(app.Read{Name: "getRun", Path: "/v1/runs/{id}", Tag: "runs", Doc: "Show a run: its progress, and how it ended.", ID: "The run."}, getRun),
 		app.DefineRead(app.Read{Name: "why", Path: "/v1/why/{id}", Tag: "reads", Doc: "Explain from the facts why something happened.", ID: "A turn, step, call, action, task, run, session or event, or the beginning of its id.",
@@ -52,6 +52,6 @@ func Reads() []app.Read {
 		app.DefineRead(app.Read{Name: "getSessionBudget", Path: "/v1/sessions/{id}/budget", Tag: "reads", Doc: "Show what a session may spend, and what it has spent.", ID: "The session."}, sessionBudget),
 		app.DefineRead(app.Read{Name: "getThreadContext", Path: "/v1/threads/{id}/context", Tag: "reads", Doc: "Show what fills the context of a thread's model: by kind, the largest items, pins, where it was shortened.", ID: "The thread.",
 			Query: []read.Param{{Name: "step", Doc: "The request of this step, by its id; the next request when it is left out."},
-				{Name: "messages", Doc: "true: with the messages of the request."}}}, threadContext),
+				{Name: "messages", Doc: "true: with the messages of the request.", OneOf: []string{"true", "false"}}}}, threadContext),
 	}
 }

@@ -113,15 +113,7 @@ func threadContext(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (
 	if !th.Open {
 		return nil, input.At("path id", belay.Errorf(belay.CodeNotFound, "there is no thread %s", q.ID).WithHint("GET /v1/sessions/{id} lists a session's"))
 	}
-	w := ContextWish{Step: q.Values.Get("step")}
-	switch v := q.Values.Get("messages"); v {
-	case "", "false":
-	case "true":
-		w.Messages = true
-	default:
-		return nil, input.At("query messages", belay.Errorf(belay.CodeUsage, "%q is neither true nor false", input.Shown(v)))
-	}
-	return Context(ctx, c.Runtime, f, th, w)
+	return Context(ctx, c.Runtime, f, th, ContextWish{Step: q.Values.Get("step"), Messages: q.Values.Get("messages") == "true"})
 }
 
 // Context looks at what fills the context of a thread's model.

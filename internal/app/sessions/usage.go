@@ -51,9 +51,6 @@ func usage(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*UsageSh
 	if err != nil {
 		return nil, err
 	}
-	if !slices.Contains([]string{"day", "hour", "model", "session", "tool", "outcome"}, out.By) {
-		return nil, input.At("query by", belay.Errorf(belay.CodeUsage, "%q is none of day, hour, model, session, tool, outcome", input.Shown(out.By)).WithHint("by=model"))
-	}
 	zone, err := strconv.Atoi(cmp.Or(q.Values.Get("zone"), "0"))
 	if err != nil || zone < -24*60 || zone > 24*60 {
 		return nil, input.At("query zone", belay.Errorf(belay.CodeUsage, "%q is no number of minutes of a day", input.Shown(q.Values.Get("zone"))).WithHint("zone=60"))

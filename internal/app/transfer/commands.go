@@ -24,6 +24,6 @@ func Commands() []app.Command {
 func Reads() []app.Read {
 	return []app.Read{
 		app.DefineDocument(app.Read{Name: "exportSession", Path: "/v1/sessions/{id}/export", Tag: "reads", Doc: "Export a session: a bundle of everything, its messages, or the standard's forms.", ID: "The session.",
-			Query: []read.Param{{Name: "format", Doc: "bundle (default): everything, for import_session. transcript: its messages. events, snapshot: the standard's."}}}, exportSession),
+			Query: []read.Param{{Name: "format", Doc: "bundle (default): everything, for import_session. transcript: its messages. events, snapshot: the standard's.", OneOf: []string{Bundle, Transcript, Events, Snapshot}}}}, exportSession),
 	}
 }

@@ -69,8 +69,6 @@ func exportSession(ctx context.Context, c *app.Call, _ app.Fresh, q app.Query) (
 		d.Media = "application/jsonl"
 	case Snapshot:
 		d.Media = "application/json"
-	default:
-		return nil, input.At("query format", belay.Errorf(belay.CodeUsage, "%q is no format", input.Shown(format)).WithHint("bundle, transcript, events, snapshot"))
 	}
 	x, err := Prepare(ctx, c.Store, s.Session, format)
 	if err != nil {
