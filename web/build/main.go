@@ -47,6 +47,7 @@ func build(web string) error {
 		NodePaths:       []string{filepath.Join(filepath.Dir(src), "third_party")},
 		LegalComments:   api.LegalCommentsNone,
 		Charset:         api.CharsetUTF8,
+		Loader:          map[string]api.Loader{".svg": api.LoaderText},
 		LogLevel:        api.LogLevelWarning,
 	})
 	if len(done.Errors) > 0 {

@@ -1,6 +1,6 @@
 // The one place that speaks to the server: reads, commands and streams of docs/openapi.json.
 import { signal } from "@preact/signals";
-import type { Action, CallerShown, CommandName, ReadPath, TokenCreated, TokensShown } from "./api.gen";
+import type { Action, CallerShown, CommandName, ReadPath, Reads, TokenCreated, TokensShown } from "./api.gen";
 
 const kept = "belay.token";
 
@@ -48,7 +48,7 @@ const keptPaths = "belay.described";
 async function describe(): Promise<void> {
 	const [tag, paths] = JSON.parse(sessionStorage.getItem(keptPaths) ?? "[]");
 	if (tag && tag === mine) return void (described.value = new Set(paths));
-	const all = Object.keys((await read<{ paths: object }>("/v1/openapi.json")).paths);
+	const all = Object.keys((await read("/v1/openapi.json")).paths as object);
 	sessionStorage.setItem(keptPaths, JSON.stringify([mine, all]));
 	described.value = new Set(all);
 }
@@ -94,7 +94,13 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
 
 export type Query = Record<string, string | number | boolean | string[] | undefined>;
 
-export async function read<T>(path: ReadPath, query: Query = {}, signal?: AbortSignal): Promise<T> {
+/** What is not known of a query: a value may be empty, which says nothing. */
+type Open<Q> = { [name in keyof Q]: Q[name] | "" };
+
+/** Reads what a path answers. Of a path that names what is meant, the caller says the type. */
+export async function read<P extends keyof Reads>(path: P, query?: Open<Reads[P]["query"]>, signal?: AbortSignal): Promise<Reads[P]["answer"]>;
+export async function read<T>(path: Exclude<ReadPath, keyof Reads>, query?: Query, signal?: AbortSignal): Promise<T>;
+export async function read(path: string, query: Query = {}, signal?: AbortSignal): Promise<unknown> {
 	const q = new URLSearchParams();
 	for (const [name, v] of Object.entries(query)) {
 		if (Array.isArray(v)) v.forEach((x) => q.append(name, x));
@@ -197,7 +203,7 @@ export async function signIn(text: string): Promise<void> {
 	const before = token.value;
 	token.value = text;
 	try {
-		caller.value = await read<CallerShown>("/v1/caller");
+		caller.value = await read("/v1/caller");
 		localStorage.setItem(kept, text);
 		signedOut.value = "";
 		describe().catch(() => {}); // all entries stay

@@ -1,26 +1,31 @@
 // The frame: the rail, the page, and getting in.
 import { render } from "preact";
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useState } from "preact/hooks";
 import { caller, newer, open, read, signedOut, signIn, signOut, staleSince, token, trade, Refusal } from "./api";
-import type { Action, ActionsShown } from "./api.gen";
+import { favicon } from "./favicon";
 import { Help, Palette, useKeys } from "./keys";
 import { polls } from "./live";
 import { useLive } from "./load";
 import { places, type Place } from "./pages";
-import { prefs } from "./prefs";
-import { at, go, onLink } from "./route";
+import { at, onLink } from "./route";
+import { speak, Spoken } from "./spoken";
 import { Button, clock, Dialog, Icon, say, Told } from "./ui";
 
 function Frame() {
 	const path = at.value.path;
 	const place = places.value.find((p) => path === p.path || p.path !== "/" && path.startsWith(p.path + "/"));
-	const waiting = useLive("waiting", (s) => read<ActionsShown>("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn.")).data?.actions ?? [];
+	const waiting = useLive("waiting", (s) => read("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn.")).data?.actions ?? [];
 	useEffect(() => { open.value = waiting; }, [waiting]);
 	const [over, show] = useState<"" | "help" | "palette" | "more">("");
 	const close = () => show("");
 	useEffect(() => {
 		document.title = (waiting.length ? `(${waiting.length}) ` : "") + (place ? place.title + " · " : "") + "Belay";
+		favicon(waiting.length);
 	}, [waiting.length, place]);
+	useEffect(() => {
+		if (staleSince.value) speak("The server doesn't answer.");
+		else if (newer.value) speak("The server is another build now.");
+	}, [staleSince.value > 0, newer.value]);
 	useKeys(() => show("help"), () => show("palette"));
 	const Page = place?.page;
 	const entry = (p: Place, title = p.title) => (
@@ -44,9 +49,9 @@ function Frame() {
 				<button type="button" onClick={() => show("more")}><Icon name="menu" /><span>More</span></button>
 			</nav>
 			<main id="page" tabIndex={-1}>
-				{staleSince.value > 0 && <p class="stale" role="status"><Icon name="unplug" /> Stale since {clock(staleSince.value)}: the server doesn't answer. It is tried again.</p>}
-				{polls.value && <p class="stale" role="status"><Icon name="clock" /> This tab asks every ten seconds: four others have the streams that a browser can hold.</p>}
-				{newer.value && <p class="stale" role="status"><Icon name="refresh-cw" /> The server is another build now. <Button onClick={() => location.reload()}>Load its page</Button></p>}
+				{staleSince.value > 0 && <p class="stale"><Icon name="unplug" /> Stale since {clock(staleSince.value)}: the server doesn't answer. It is tried again.</p>}
+				{polls.value && <p class="stale"><Icon name="clock" /> This tab asks every ten seconds: four others have the streams that a browser can hold.</p>}
+				{newer.value && <p class="stale"><Icon name="refresh-cw" /> The server is another build now. <Button onClick={() => location.reload()}>Load its page</Button></p>}
 				{Page ? <Page id={decodeURIComponent(path.slice(place!.path.length + 1))} /> : <div class="empty"><p>There is no such page.</p><a href={places.value[0]!.path}>{places.value[0]!.title}</a></div>}
 			</main>
 			<Told />
@@ -56,28 +61,6 @@ function Frame() {
 			{over === "more" && <Dialog title="More" close={close}><nav class="more" aria-label="More pages">{places.value.map((p) => entry(p))}<button type="button" onClick={() => signOut()}><Icon name="log-out" /><span>Sign out</span></button></nav></Dialog>}
 		</div>
 	);
-}
-
-/** What is told of a new question: a screen reader at once, and a person elsewhere if they want it. */
-function Spoken({ waiting }: { waiting: Action[] }) {
-	const known = useRef<Set<string> | null>(null);
-	const [text, set] = useState("");
-	const ids = waiting.map((a) => a.actionId).join();
-	useEffect(() => {
-		const fresh = known.current ? waiting.filter((a) => !known.current!.has(a.actionId)) : [];
-		known.current = new Set(waiting.map((a) => a.actionId));
-		if (!fresh.length) return set("");
-		set(`${waiting.length} ${waiting.length === 1 ? "question waits" : "questions wait"} for you.`);
-		if (!prefs.value.notify || !document.hidden || !("Notification" in window)) return;
-		const first = fresh[0]!;
-		const n = new Notification("Belay: a question waits", { body: first.prompt?.slice(0, 120) ?? first.tool ?? "", tag: first.actionId });
-		n.onclick = () => {
-			focus();
-			go("/approvals/" + first.actionId);
-			n.close();
-		};
-	}, [ids]);
-	return <div class="spoken" role="alert">{text}</div>;
 }
 
 function Enter() {

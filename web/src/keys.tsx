@@ -4,7 +4,6 @@ import { read, signOut } from "./api";
 import { places } from "./pages";
 import { prefer, prefs } from "./prefs";
 import { ask, at, go } from "./route";
-import type { Sessions } from "./types";
 import { copy, Dialog, Icon, say, visible, type IconName } from "./ui";
 
 const keys: [string, string][] = [["Ctrl K", "pages, sessions, commands"], ["?", "this list"], ["/", "search"], ["j k", "next, previous"], ["Enter", "open"], ["Esc", "close"], ["n", "next failure"], ["y", "copy the id"],
@@ -80,8 +79,16 @@ export function useKeys(help: () => void, palette: () => void) {
 
 interface Choice { icon: IconName; text: string; sub?: string; do: () => void }
 
+/** What can be pressed at the top of the page that is shown. */
+const here = (): Choice[] => [...document.querySelectorAll<HTMLElement>("#page header :is(.button, .tabs > button):not([aria-disabled=true], [aria-current])")].map((b) => (
+	{ icon: "chevron-right", text: b.getAttribute("aria-label") || [...b.childNodes].map((n) => n.nodeType === Node.TEXT_NODE ? n.textContent : "").join("").trim(), sub: "here", do: () => b.click() }
+));
+
 const commands = (): Choice[] => [
 	{ icon: "plus", text: "New session", do: () => go("/sessions?new=1") },
+	{ icon: "inbox", text: "Answer what waits", do: () => go("/approvals") },
+	{ icon: "shield", text: "Rehearse a rule", do: () => go("/policies?view=edit") },
+	{ icon: "circle-x", text: "Sessions that failed", do: () => go("/sessions?outcome=failed") },
 	...(["system", "light", "dark"] as const).map((t): Choice => ({ icon: "sun-moon", text: `Theme: ${t}`, do: () => prefer({ theme: t }) })),
 	{ icon: "list", text: prefs.value.dense ? "Rows: usual" : "Rows: dense", do: () => prefer({ dense: !prefs.value.dense }) },
 	{ icon: "copy", text: "Copy the link to this page", do: () => copy(location.href, "the link").catch(say) },
@@ -89,14 +96,14 @@ const commands = (): Choice[] => [
 ];
 
 export function Palette({ close }: { close: () => void }) {
-	const [text, setText] = useState(""), [found, setFound] = useState<Choice[]>([]), [chosen, choose] = useState(0);
+	const [text, setText] = useState(""), [own] = useState(here), [found, setFound] = useState<Choice[]>([]), [chosen, choose] = useState(0);
 	const list = useRef<HTMLUListElement>(null);
 	const has = (c: Choice) => text.toLowerCase().split(/\s+/).every((w) => c.text.toLowerCase().includes(w));
-	const all = [...places.value.map((p): Choice => ({ icon: p.icon, text: p.title, sub: "g " + p.key, do: () => go(p.path) })), ...commands()].filter(has).concat(found);
+	const all = [...places.value.map((p): Choice => ({ icon: p.icon, text: p.title, sub: "g " + p.key, do: () => go(p.path) })), ...commands(), ...own].filter(has).concat(found);
 	useEffect(() => {
 		const stop = new AbortController();
 		const timer = setTimeout(() => {
-			read<Sessions>("/v1/sessions", { q: text, limit: 8 }, stop.signal).then((s) => setFound(s.sessions.map((x) => ({ icon: "message-square", text: x.title || x.id, sub: "session", do: () => go("/sessions/" + x.id) }))), () => {});
+			read("/v1/sessions", { q: text, limit: 8 }, stop.signal).then((s) => setFound((s.sessions ?? []).map((x) => ({ icon: "message-square", text: x.title || x.id, sub: "session", do: () => go("/sessions/" + x.id) }))), () => {});
 		}, text ? 120 : 0);
 		return () => {
 			clearTimeout(timer);

@@ -1,3 +1,7 @@
+declare module "*.svg" {
+	const text: string;
+	export default text;
+}
 declare module "markdown-it" {
 	export default class {
 		constructor(options: object);

@@ -20,6 +20,15 @@ export function ask(change: Record<string, string>): void {
 	go(location.pathname + (q.size ? "?" + q : ""), true);
 }
 
+/** What the address says under a name, if it is one of these. */
+export function among<T extends string>(name: string, of: Record<T, unknown>): T | "" {
+	const v = at.value.query.get(name) ?? "";
+	return Object.hasOwn(of, v) ? (v as T) : "";
+}
+
+/** The place in a list that the address says; the server says of one that is none that it is none. */
+export const before = () => (at.value.query.has("before") ? Number(at.value.query.get("before")) : undefined);
+
 /** Follows links of this page without loading it again. */
 export function onLink(e: MouseEvent): void {
 	const a = (e.target as Element).closest?.("a");

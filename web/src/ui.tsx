@@ -6,6 +6,7 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import { names, Refusal, refused } from "./api";
 import { icons } from "./icons.gen";
 import { moment } from "./prefs";
+import { speak } from "./spoken";
 
 export { clock } from "./prefs";
 
@@ -120,6 +121,7 @@ export function say(what: unknown): void {
 	if (what instanceof Refusal) told.value = { text: what.message, hint: what.hint, bad: true };
 	else if (what instanceof Error) told.value = { text: what.message, bad: true };
 	else told.value = { text: String(what) };
+	speak(told.value.text);
 }
 
 export function Told() {
@@ -130,7 +132,7 @@ export function Told() {
 		return () => clearTimeout(timer);
 	}, [t]);
 	return (
-		<div class="told" role="status">
+		<div class="told">
 			{t && (
 				<p class={t.bad ? "bad" : ""}>
 					{visible(t.text)} {t.hint && <span class="muted">{visible(t.hint)}</span>}
@@ -195,6 +197,9 @@ export function save(name: string, parts: BlobPart[], type = "text/plain"): void
 	URL.revokeObjectURL(a.href);
 }
 
+/** What a list is called: also how many rows it has, and of how many. */
+export const counted = (label: string, shown: number, all = shown) => `${label}: ${shown}${all > shown ? " of " + all : ""}`;
+
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
 	return (
 		<div class="empty">
@@ -205,8 +210,9 @@ export function Empty({ title, children }: { title: string; children?: Component
 }
 
 export function Failed({ error, again }: { error: Refusal; again: () => void }) {
+	useEffect(() => speak(error.message), [error.message]);
 	return (
-		<div class="empty" role="alert">
+		<div class="empty">
 			<p>{visible(error.message)}</p>
 			{error.hint && <p class="muted">{visible(error.hint)}</p>}
 			<Button onClick={again}>Try again</Button>
@@ -216,7 +222,7 @@ export function Failed({ error, again }: { error: Refusal; again: () => void }) 
 
 export function Skeleton({ rows = 6 }: { rows?: number }) {
 	return (
-		<div class="skeleton" role="status" aria-busy="true" aria-label="Loading">
+		<div class="skeleton" role="group" aria-busy="true" aria-label="Loading">
 			{Array.from({ length: rows }, () => <div />)}
 		</div>
 	);

@@ -1,18 +1,21 @@
 // Approvals: what waits for an answer, over all sessions, with all that an answer would do.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { command, newID, read, Refusal, refused } from "../api";
-import type { Action, ActionsShown, BlockFile, GrantRehearsed, PreviewShown, RespondAction, Told as Result } from "../api.gen";
+import type { Action, Ancestor, BlockFile, GrantRehearsed, PreviewShown, RespondAction, Told as Result } from "../api.gen";
+import { hunks } from "../diff";
 import { useLive } from "../load";
 import { moment } from "../prefs";
-import { ask, at, go } from "../route";
+import { ask, at, before as placeInList, go } from "../route";
 import { Why } from "../session/inspector";
-import { Ago, Button, Copy, Empty, Failed, Icon, length, now, person, say, Skeleton, Status, visible, words } from "../ui";
+import { speak } from "../spoken";
+import type { Item, Page } from "../types";
+import { Ago, Button, Copy, counted, Empty, Failed, Icon, length, now, person, say, Skeleton, Status, visible, words } from "../ui";
 
 /** How many open questions are listed; who answers sees the next ones. */
 const most = 200;
 
 export function Approvals({ id }: { id: string }) {
-	const { data, error, again } = useLive("actions", (s) => read<ActionsShown>("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn."));
+	const { data, error, again } = useLive("actions", (s) => read("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn."));
 	if (error) return <section class="page"><h1>Approvals</h1><Failed error={error} again={again} /></section>;
 	if (!data) return <section class="page"><h1>Approvals</h1><Skeleton /></section>;
 	const all = [...(data.actions ?? [])].sort((a, b) => a.until.localeCompare(b.until));
@@ -22,7 +25,7 @@ export function Approvals({ id }: { id: string }) {
 			<div class="list">
 				<header class="bar"><h1>Approvals</h1><span class="muted">{all.length ? `${all.length} open` : ""}</span></header>
 				{all.length === 0 ? <Empty title="Nothing waits for you." /> : (
-					<ul class="rows" aria-label="Open questions">
+					<ul class="rows" aria-label={counted("Open questions", Math.min(all.length, most), all.length)}>
 						{all.slice(0, most).map((a) => (
 							<li class={"row" + (a.actionId === shown ? " on" : "")} key={a.actionId}>
 								<span class="knot person"><Icon name={a.kind === "permission" ? "circle-alert" : "circle-question-mark"} /></span>
@@ -47,13 +50,13 @@ export function Approvals({ id }: { id: string }) {
 
 /** Questions that were decided, the newest first. */
 function Decided() {
-	const before = at.value.query.get("before") ?? "";
-	const { data } = useLive("decided/" + before, (s) => read<ActionsShown>("/v1/actions", { state: "decided", before, limit: 50 }, s), (type) => type.startsWith("action."));
+	const before = placeInList();
+	const { data } = useLive("decided/" + before, (s) => read("/v1/actions", { state: "decided", before, limit: 50 }, s), (type) => type.startsWith("action."));
 	if (!data?.decided?.length) return null;
 	return (
 		<>
 			<h2 class="sub-head">Decided</h2>
-			<ul class="rows" aria-label="Decided questions">
+			<ul class="rows" aria-label={counted("Decided questions", data.decided.length)}>
 				{data.decided.map((d) => (
 					<li class="row" key={d.actionId}>
 						<Status tone={d.decision === "allow" || d.decision === "answer" ? "ok" : d.decision === "deny" ? "failed" : "muted"} word={({ allow: "allowed", deny: "denied", answer: "answered" } as { [d: string]: string })[d.decision] ?? d.decision} />
@@ -68,25 +71,94 @@ function Decided() {
 }
 
 /** What an answer for more than once would have covered; it is read before it is given. */
-function Covers({ id, scope, prefix }: { id: string; scope: string; prefix: string }) {
-	const [said, set] = useState<GrantRehearsed | null>(null), [why, setWhy] = useState("");
-	useEffect(() => {
-		let stop = false;
-		const timer = setTimeout(() => command<GrantRehearsed>("rehearse_grant", { actionId: id, scope: scope === "prefix" || scope === "session" ? scope : "exact", ...(scope === "prefix" && { prefix }) }).then((r) => !stop && (set(r), setWhy("")), (e) => !stop && (set(null), setWhy(e.message))), 200);
-		return () => {
-			stop = true;
-			clearTimeout(timer);
-		};
-	}, [id, scope, prefix]);
+function Covers({ covered: { said, why } }: { covered: Covered }) {
 	const box = useRef<HTMLDivElement>(null);
 	useEffect(() => box.current?.closest("form")?.scrollIntoView({ block: "nearest" }), [said]);
 	if (why) return <p class="muted">{visible(why)}</p>;
 	if (!said) return <Skeleton rows={1} />;
 	return (
-		<div class="covers" role="status" ref={box}>
+		<div class="covers" ref={box}>
 			<p>Of the last {said.decisions} calls {said.asked} were asked about; this would have answered <b>{said.covered}</b>.</p>
 			{said.calls?.slice(0, 6).map((c) => <code>{visible(c)}</code>)}
 		</div>
+	);
+}
+
+interface Covered { said?: GrantRehearsed; why?: string }
+
+/** Asks what a scope would have covered. Until it is known, the answer has nothing. */
+function useCovered(id: string, scope: string, prefix: string): Covered {
+	const key = JSON.stringify([id, scope, prefix]), [known, set] = useState<Covered & { key: string }>({ key: "" });
+	useEffect(() => {
+		if (!scope) return;
+		let stop = false;
+		const timer = setTimeout(() => command<GrantRehearsed>("rehearse_grant", { actionId: id, scope: scope === "prefix" || scope === "session" ? scope : "exact", ...(scope === "prefix" && { prefix }) }).then((said) => {
+			if (stop) return;
+			set({ key, said });
+			speak(`It would have answered ${said.covered} of ${said.asked} questions.`);
+		}, (e) => !stop && set({ key, why: e.message })), 200);
+		return () => {
+			stop = true;
+			clearTimeout(timer);
+		};
+	}, [key]);
+	return known.key === key ? known : {};
+}
+
+/** What an answer is about, part by part. */
+function parts(p: PreviewShown): Map<string, string> {
+	const text = (f: BlockFile) => f.hunks?.flatMap((h) => h.lines ?? []).join("\n") || f.unknown || f.op;
+	return new Map([
+		["request", p.line || p.text || ""], ["arguments", JSON.stringify(p.args, null, 2) ?? ""], ["folder", p.folder ?? ""], ["network", [p.network, ...(p.hosts ?? [])].join("\n")], ["boundary", p.boundary ?? ""],
+		["programs", p.programs?.map((x) => [x.name, x.path, x.digest].join(" ")).join("\n") ?? ""], ["problem", p.problem ?? ""], ["deadline", p.until], ...(p.files ?? []).map((f): [string, string] => ["change of " + f.path, text(f)]),
+	]);
+}
+
+/** What of a request isn't as it was read. */
+function Changed({ was, is, done }: { was: PreviewShown; is: PreviewShown; done: () => void }) {
+	useEffect(() => speak("This request changed while you were reading."), [is.version]);
+	const a = parts(was), b = parts(is), differ = [...new Set([...a.keys(), ...b.keys()])].filter((name) => (a.get(name) ?? "") !== (b.get(name) ?? ""));
+	return (
+		<div class="note changed">
+			<p>This request changed while you were reading. It is shown as it is now. <Button onClick={done}>I read it</Button></p>
+			{differ.map((name) => {
+				const h = hunks(a.get(name) ?? "", b.get(name) ?? ""), n = (sign: string) => h.flatMap((x) => x.lines).filter((l) => l[0] === sign).length;
+				return <Diff key={name} f={{ path: name, op: "", added: n("+"), removed: n("-"), hunks: h }} />;
+			})}
+			{!differ.length && <p>What is shown of it is the same: a file or a variable that it stands on isn't.</p>}
+		</div>
+	);
+}
+
+/** Who asks: the agents from the one that a person talks to, to the one that wants this. */
+function Asker({ lineage }: { lineage?: null | Ancestor[] }) {
+	if (!lineage?.length) return <>the session's main agent</>;
+	return (
+		<ol class="lineage">{lineage.map((a) => (
+			<li>{visible(a.name || a.agent || (a.subagentId ? "an agent" : "the main agent"))}{a.name && a.agent && a.name !== a.agent ? ` (${visible(a.agent)})` : ""}{a.taskId && <span class="muted"> for task <code title={a.taskId}>…{a.taskId.slice(-6)}</code></span>}</li>
+		))}</ol>
+	);
+}
+
+const told: { [kind: string]: string } = { user_message: "you", agent_message: "agent", tool_call: "call" };
+
+/** What was said and done before a question, the newest last. */
+function Led({ open }: { open: Action }) {
+	const [items, set] = useState<Item[]>([]);
+	useEffect(() => {
+		const stop = new AbortController();
+		read<Page>(`/v1/threads/${open.threadId}/items`, { last: 60 }, stop.signal).then((p) => set(p.items ?? []), () => {}); // the link beside it leads there
+		return () => stop.abort();
+	}, [open.actionId]);
+	const end = items.findIndex((i) => open.callId ? i.toolCallId === open.callId : i.actionId === open.actionId);
+	const before = items.slice(0, end < 0 ? items.length : end).filter((i) => told[i.kind] && (i.text || i.name)).slice(-5);
+	return (
+		<>
+			{before.length > 0 && <ol class="led">{before.map((i) => (
+				<li><span class="muted">{told[i.kind]}</span> {i.kind === "tool_call" ? <><code>{visible(i.name ?? "")}</code> {visible((i.args ?? "").slice(0, 120))} <span class="muted">{i.status}</span></> : visible((i.text ?? "").slice(0, 240))}</li>
+			))}</ol>}
+			<a href={`/sessions/${open.sessionId}?item=${open.callId ? "tool_call/" + open.callId : "question/" + open.actionId}`}>its place in the conversation</a>
+		</>
 	);
 }
 
@@ -94,13 +166,13 @@ function Covers({ id, scope, prefix }: { id: string; scope: string; prefix: stri
 export function Question({ id, open, next, inline }: { id: string; open?: Action; next?: string; inline?: boolean }) {
 	const [preview, set] = useState<PreviewShown | null>(null);
 	const [error, setError] = useState<Refusal | null>(null);
-	const [changed, setChanged] = useState(false);
+	const [was, setWas] = useState<PreviewShown | null>(null); // the request that was read, where it is another one now
 	const version = open?.version;
 	const look = () => {
 		const stop = new AbortController();
 		read<PreviewShown>(`/v1/actions/${id}/preview`, {}, stop.signal).then((p) => {
 			set((old) => {
-				if (old && old.version !== p.version) setChanged(true);
+				if (old && old.version !== p.version) setWas((read) => read ?? old);
 				return p;
 			});
 			setError(null);
@@ -127,7 +199,7 @@ export function Question({ id, open, next, inline }: { id: string; open?: Action
 					<Deadline until={preview.until} /> {!inline && <Copy text={id} what="the id" />}
 				</p>
 			</header>
-			{changed && <p class="note changed" role="alert">This request changed while you were reading. It is shown as it is now. <Button onClick={() => setChanged(false)}>I read it</Button></p>}
+			{was && <Changed was={was} is={preview} done={() => setWas(null)} />}
 			{preview.problem && <p class="note bad">As things are now it would fail: {visible(preview.problem)}</p>}
 			{preview.notes?.map((n) => <p class="note">{visible(n)}</p>)}
 			{preview.wider && <p class="note">The call ran, and asks for more than its boundary allows.</p>}
@@ -136,15 +208,16 @@ export function Question({ id, open, next, inline }: { id: string; open?: Action
 			{(preview.commands?.length ?? 0) > 1 && <ol class="parts">{preview.commands!.map((c) => <li><code>{visible(c)}</code></li>)}</ol>}
 			{preview.text && <pre class="code" tabIndex={0}>{visible(preview.text)}</pre>}
 			<dl class="facts">
+				{!inline && <Fact name="Who asks"><Asker lineage={preview.lineage} /></Fact>}
 				{preview.folder && <Fact name="Folder">{visible(preview.folder)}</Fact>}
 				{preview.network && <Fact name="Network">{preview.network}{preview.hosts?.length ? ": " + visible(preview.hosts.join(", ")) : ""}</Fact>}
 				{preview.boundary && <Fact name="Boundary">{visible(preview.boundary)}</Fact>}
 				{open.tags?.length ? <Fact name="Risks">{visible(open.tags.join(", "))}</Fact> : null}
-				{open.taint?.length ? <Fact name="From outside">{visible(open.taint.join(", "))}</Fact> : null}
-				{preview.kind === "permission" && <Fact name="What led here"><a href={`/sessions/${open.sessionId}?item=tool_call/${open.callId ?? ""}`}>the call in its conversation</a></Fact>}
+				{open.taint?.length ? <Fact name="From outside">the conversation has content of {visible(open.taint.join(", "))}</Fact> : null}
+				{!inline && <Fact name="What led here"><Led open={open} /></Fact>}
 				{open.budget && <Fact name="Raise">{visible(JSON.stringify(open.budget.raise))}</Fact>}
 			</dl>
-			<Answer p={preview} open={open} held={changed} next={next} inline={inline} look={look} />
+			<Answer p={preview} open={open} held={!!was} next={next} inline={inline} look={look} />
 		</article>
 	);
 }
@@ -178,10 +251,14 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 	const [message, setMessage] = useState("");
 	const [args, setArgs] = useState(JSON.stringify(p.args, null, 2));
 	const [scope, setScope] = useState("prefix"), [prefix, setPrefix] = useState(p.prefix ?? ""), [times, setTimes] = useState("5"), [hours, setHours] = useState("1");
+	const others = open.alike?.length ?? 0, [alike, setAlike] = useState(true), [only, setOnly] = useState(false);
+	const covered = useCovered(p.actionId, p.kind !== "permission" || open.budget ? "" : more === "session" ? "session" : more === "scope" ? scope : "", scope === "prefix" && more === "scope" ? prefix : "");
 	const key = useRef({ text: "", key: "" });
 	const needs = open.budget ? "work" : "answer";
 	const blocked = held ? "Read the changed request first." : "";
-	const send = async (body: Omit<RespondAction, "actionId">) => {
+	const unknown = blocked || (open.budget || covered.said || covered.why ? "" : "What it would have covered is being looked up.");
+	const send = async (said: Omit<RespondAction, "actionId">) => {
+		const body = others && alike && !said.args ? { ...said, alike } : said;
 		// the same answer again is the same command
 		const text = JSON.stringify(body);
 		if (key.current.text !== text) key.current = { text, key: newID() };
@@ -194,10 +271,13 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 			throw e;
 		}
 	};
-	const allow = (with_: Partial<RespondAction> = {}) => send({ decision: "allow", version: p.version, ...with_ });
+	const allow = (with_: Partial<RespondAction> = {}) => send({ decision: "allow", version: p.version, ...(with_.scope && only && { only }), ...with_ });
+	const same = others > 0 && <label class="check"><input type="checkbox" checked={alike} onChange={(e) => setAlike(e.currentTarget.checked)} /> Also for {others === 1 ? "the other agent that asks" : `the ${others} other agents that ask`} the same</label>;
+	const mine = p.lineage?.length ? <label class="check"><input type="checkbox" checked={only} onChange={(e) => setOnly(e.currentTarget.checked)} /> Only for the agent that asks, and those below it</label> : null;
 	if (p.kind === "question") {
 		return (
 			<form class="form answer" onSubmit={(e) => { e.preventDefault(); if (message.trim() && !refused("answer")) send({ decision: "answer", message }).catch(say); }}>
+				{same}
 				<div class="actions">{p.options?.map((o) => <Button scope="answer" disabled={blocked} onClick={() => send({ decision: "answer", message: o })}>{visible(o)}</Button>)}</div>
 				<label>Answer<textarea rows={2} value={message} onInput={(e) => setMessage(e.currentTarget.value)} /></label>
 				<div class="actions"><Button kind="primary" scope="answer" disabled={blocked || (message.trim() ? "" : "Write an answer first.")} onClick={() => send({ decision: "answer", message })}>Answer</Button></div>
@@ -208,6 +288,7 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 	const reversible = p.shows === "diff";
 	return (
 		<div class="answer">
+			{same}
 			<div class="actions">
 				<Button kind={reversible ? "primary" : undefined} keys="a" scope={needs} disabled={blocked} onClick={() => allow()}>{p.kind === "permission" ? "Allow once" : p.kind === "budget" ? "Raise it" : "Go on"}</Button>
 				{p.kind === "permission" && <Button keys="s" scope="answer" disabled={blocked} onClick={() => setMore(more === "session" ? "" : "session")}>Allow for this session…</Button>}
@@ -231,8 +312,9 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 			{more === "session" && (
 				<form class="form" onSubmit={(e) => e.preventDefault()}>
 					<p>Each call of <code>{visible(p.tool ?? "")}</code> in this session runs without a question.</p>
-					{!open.budget && <Covers id={p.actionId} scope="session" prefix="" />}
-					<div class="actions"><Focused><Button scope="answer" disabled={blocked} onClick={() => allow({ scope: "session" })}>Allow them</Button></Focused></div>
+					{!open.budget && <Covers covered={covered} />}
+					{mine}
+					<div class="actions"><Focused><Button scope="answer" disabled={unknown} onClick={() => allow({ scope: "session" })}>Allow them</Button></Focused></div>
 				</form>
 			)}
 			{more === "scope" && (
@@ -246,8 +328,9 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 					{scope === "prefix" && <label>Beginning<input class="mono" value={prefix} onInput={(e) => setPrefix(e.currentTarget.value)} /></label>}
 					{scope === "count" && <label>Calls<input type="number" min="1" value={times} onInput={(e) => setTimes(e.currentTarget.value)} /></label>}
 					{scope === "until" && <label>Hours<input type="number" min="0.1" step="0.1" value={hours} onInput={(e) => setHours(e.currentTarget.value)} /></label>}
-					<Covers id={p.actionId} scope={scope} prefix={prefix} />
-					<div class="actions"><Button scope="answer" disabled={blocked} onClick={() => allow(scope === "prefix" ? { scope, prefix } : scope === "count" ? { scope, count: Number(times) } : { scope, until: new Date(Date.now() + Number(hours) * 3600e3).toISOString() })}>Allow</Button></div>
+					<Covers covered={covered} />
+					{mine}
+					<div class="actions"><Button scope="answer" disabled={unknown} onClick={() => allow(scope === "prefix" ? { scope, prefix } : scope === "count" ? { scope, count: Number(times) } : { scope, until: new Date(Date.now() + Number(hours) * 3600e3).toISOString() })}>Allow</Button></div>
 				</form>
 			)}
 			{more === "why" && <Why session={open.sessionId} id={p.actionId} />}

@@ -1,30 +1,37 @@
 // Costs: what was spent in a time, by day, model, session, tool or outcome. What isn't known is never nothing.
 import { read } from "../api";
-import type { Usage, Used, UsageShown } from "../api.gen";
+import type { Reads, Usage, Used } from "../api.gen";
+import { beginningOf, dayOf } from "../days";
 import { useLive } from "../load";
 import { minute, zoneMinutes } from "../prefs";
-import { ask, at } from "../route";
-import { Button, Chips, count, Empty, Failed, Icon, length, money, save, Skeleton, visible } from "../ui";
+import { among, ask, at } from "../route";
+import { Button, Chips, count, counted, Empty, Failed, Icon, length, money, save, Skeleton, visible } from "../ui";
 
-const ranges: [string, string, number][] = [["1", "24 hours", 1], ["7", "7 days", 7], ["30", "30 days", 30], ["90", "90 days", 90]];
-const kinds: [string, string][] = [["day", "Day"], ["model", "Model"], ["session", "Session"], ["tool", "Tool"], ["outcome", "Outcome"]];
+const ranges: [string, string][] = [["1", "24 hours"], ["7", "7 days"], ["30", "30 days"], ["90", "90 days"]];
+type By = NonNullable<Reads["/v1/usage"]["query"]["by"]>;
+const kinds: Record<Exclude<By, "hour">, string> = { day: "Day", model: "Model", session: "Session", tool: "Tool", outcome: "Outcome" };
 
 const fresh = (u?: Usage) => (u?.input ?? 0) - (u?.cached ?? 0);
 
 export function Costs() {
-	const q = at.value.query, days = Number(q.get("days")) || 7, by = q.get("by") ?? "day";
-	const what = by === "day" && days === 1 ? "hour" : by;
-	const { data, error, again } = useLive(`usage/${days}/${what}`, (s) => read<UsageShown>("/v1/usage", { by: what, zone: zoneMinutes(), from: new Date(Date.now() - days * 86400e3).toISOString() }, s), (type) => type.startsWith("turn."));
+	const q = at.value.query, days = Number(q.get("days")) || 7, by = among("by", kinds) || "day";
+	const from = q.get("from") ?? "", to = q.get("to") ?? "", chosen = !!from || !!to;
+	const begins = from ? beginningOf(from) : (to ? beginningOf(to) : Date.now()) - days * 86400e3, ends = to ? beginningOf(to) + 86400e3 : Date.now();
+	const wrong = isNaN(begins + ends) ? "A date is no date." : begins >= ends ? "The range ends before it begins." : "";
+	const what: By = by === "day" && ends - begins <= 86400e3 ? "hour" : by;
+	const { data, error, again } = useLive(`usage/${days}/${from}/${to}/${what}/${zoneMinutes()}`, async (s) => (wrong ? undefined : read("/v1/usage", { by: what, zone: zoneMinutes(), from: new Date(begins).toISOString(), ...(to && { to: new Date(ends).toISOString() }) }, s)), (type) => type.startsWith("turn."));
 	const rows = data?.rows ?? [];
 	return (
 		<section class="page" aria-label="Costs">
 			<header class="bar"><h1>Costs</h1><span class="grow" />
-				<Button disabled={rows.length ? "" : "There is nothing to keep."} onClick={() => save(`belay-usage-${what}.csv`, [csv(rows)], "text/csv")}><Icon name="download" /> CSV</Button></header>
+				<Button disabled={rows.length ? "" : "There is nothing to keep."} onClick={() => save(`belay-usage-${what}-${dayOf(begins)}-${dayOf(ends - 1)}.csv`, [csv(rows)], "text/csv")}><Icon name="download" /> CSV</Button></header>
 			<div class="bar">
-				<Chips label="Time" of={ranges.map(([v, text]) => [v, text])} chosen={String(days)} choose={(v) => ask({ days: v })} />
-				<Chips label="By" of={kinds} chosen={by} choose={(v) => ask({ by: v })} />
+				<Chips label="Time" of={ranges} chosen={chosen ? "" : String(days)} choose={(v) => ask({ days: v, from: "", to: "" })} />
+				<label class="muted">from <input type="date" value={from} max={to} onChange={(e) => ask({ from: e.currentTarget.value })} /></label>
+				<label class="muted">to <input type="date" value={to} min={from} onChange={(e) => ask({ to: e.currentTarget.value })} /></label>
+				<Chips label="By" of={Object.entries(kinds)} chosen={by} choose={(v) => ask({ by: v })} />
 			</div>
-			{error ? <Failed error={error} again={again} /> : !data ? <Skeleton /> : (
+			{wrong ? <Empty title={wrong} /> : error ? <Failed error={error} again={again} /> : !data ? <Skeleton /> : (
 				<>
 					{data.stale && <p class="note">Not all is counted yet: these figures are folded behind the log.</p>}
 					<dl class="tiles">
@@ -39,7 +46,7 @@ export function Costs() {
 					{rows.length === 0 ? <Empty title="Nothing was used in this time."><p class="muted">Begin a session in <a href="/sessions">Sessions</a>, or at a terminal with <code>belay run "…"</code>.</p></Empty> : (
 						<>
 							{(what === "day" || what === "hour") && <Bars rows={rows} />}
-							<Table rows={rows} by={what} />
+							<Table rows={rows} by={what} all={rows.length + (data.more ?? 0)} />
 							{data.more ? <p class="muted">and {data.more} more that cost less</p> : null}
 						</>
 					)}
@@ -62,12 +69,12 @@ function Bars({ rows }: { rows: Used[] }) {
 	);
 }
 
-function Table({ rows, by }: { rows: Used[]; by: string }) {
+function Table({ rows, by, all }: { rows: Used[]; by: By; all: number }) {
 	const spent = by !== "tool", calls = by !== "model" && by !== "outcome", turns = by !== "model" && by !== "tool";
 	return (
-		<div class="table" tabIndex={0} role="region" aria-label="Figures">
-			<table>
-				<thead><tr><th scope="col">{kinds.find(([k]) => k === by)?.[1] ?? "Hour"}</th>
+		<div class="table" tabIndex={0} role="region" aria-label={counted("Figures", rows.length, all)}>
+			<table aria-rowcount={all + 1}>
+				<thead><tr><th scope="col">{by === "hour" ? "Hour" : kinds[by]}</th>
 					{spent && <><th scope="col">Cost</th><th scope="col">Read</th><th scope="col">Cached</th><th scope="col">Written</th></>}
 					{turns && <th scope="col">Turns</th>}{calls && <><th scope="col">Calls</th><th scope="col">Failed</th></>}<th scope="col">Time</th></tr></thead>
 				<tbody>{rows.map((r) => (

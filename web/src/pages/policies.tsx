@@ -1,10 +1,11 @@
 // Rules: what they make of a call, what others would have made of recorded calls, and which would spare questions.
 import { useState } from "preact/hooks";
 import { command, read } from "../api";
-import type { DecisionsListed, PermissionShown, PolicyReplayed, RuleListed, RuleSaved, RulesListed, RulesSuggested } from "../api.gen";
+import type { PermissionShown, PolicyReplayed, Reads, RuleListed, RuleSaved, RulesListed, RulesSuggested } from "../api.gen";
 import { useLive } from "../load";
-import { ask, at, go } from "../route";
-import { Ago, Button, Chips, count, Empty, Failed, Skeleton, Status, visible, type Tone } from "../ui";
+import { among, ask, at, before as placeInList, go } from "../route";
+import { speak } from "../spoken";
+import { Ago, Button, Chips, count, counted, Empty, Failed, Skeleton, Status, visible, type Tone } from "../ui";
 
 const tones: { [decision: string]: Tone } = { allow: "ok", ask: "waiting", deny: "failed" };
 const Verdict = ({ word }: { word: string }) => <Status tone={tones[word] ?? "muted"} word={word} />;
@@ -37,7 +38,7 @@ function Rules() {
 			{!data ? <Skeleton /> : [...new Set(rules.map((r) => r.tier))].map((tier) => (
 				<div key={tier}>
 					<h2>{tier === "default" ? "Built in" : tier}</h2>
-					<ul class="rows" aria-label={"Rules of tier " + tier}>
+					<ul class="rows" aria-label={counted("Rules of tier " + tier, rules.filter((r) => r.tier === tier).length)}>
 						{rules.filter((r) => r.tier === tier).map((r) => (
 							<li class="row" key={r.rule}>
 								<Verdict word={r.verdict} />
@@ -46,6 +47,7 @@ function Rules() {
 								<span class="figures muted"><span title="priority" class="wide">{r.priority}</span>
 									{n(r) ? <a href={"/policies?view=log&rule=" + encodeURIComponent(r.rule)} title={`${r.hits.allow ?? 0} allowed, ${r.hits.ask ?? 0} asked, ${r.hits.deny ?? 0} denied`}>{count(n(r))} {n(r) === 1 ? "hit" : "hits"}</a> : <span>no hit in the range</span>}
 									<Ago time={r.hits.last} /></span>
+								{open === r.rule && <Button kind="plain" title="Into the editor, to rehearse it" onClick={() => edit("version: 1\nrules:\n" + r.text)}>Edit</Button>}
 							</li>
 						))}
 					</ul>
@@ -55,15 +57,17 @@ function Rules() {
 	);
 }
 
+const decisions: Record<NonNullable<Reads["/v1/decisions"]["query"]["decision"]>, string> = { allow: "Allow", ask: "Ask", deny: "Deny" };
+
 function Log() {
-	const q = at.value.query, rule = q.get("rule") ?? "", decision = q.get("decision") ?? "", before = q.get("before") ?? "";
-	const { data, error, again } = useLive(`log/${rule}/${decision}/${before}`, (s) => read<DecisionsListed>("/v1/decisions", { rule, decision, before, limit: 100 }, s), (type) => type.startsWith("permission."));
+	const rule = at.value.query.get("rule") ?? "", decision = among("decision", decisions), before = placeInList();
+	const { data, error, again } = useLive(`log/${rule}/${decision}/${before}`, (s) => read("/v1/decisions", { rule, decision, before, limit: 100 }, s), (type) => type.startsWith("permission."));
 	if (error) return <Failed error={error} again={again} />;
 	return (
 		<section>
-			<div class="bar"><Chips label="Decision" of={[["", "All"], ["allow", "Allow"], ["ask", "Ask"], ["deny", "Deny"]]} chosen={decision} choose={(v) => ask({ decision: v, before: "" })} />{rule && <button type="button" class="chip" aria-pressed="true" onClick={() => ask({ rule: "", before: "" })}>{visible(rule)} ×</button>}</div>
+			<div class="bar"><Chips label="Decision" of={[["", "All"], ...Object.entries(decisions)]} chosen={decision} choose={(v) => ask({ decision: v, before: "" })} />{rule && <button type="button" class="chip" aria-pressed="true" onClick={() => ask({ rule: "", before: "" })}>{visible(rule)} ×</button>}</div>
 			{!data ? <Skeleton /> : !data.decisions?.length ? <Empty title="Nothing was decided so." /> : (
-				<ul class="rows" aria-label="Decisions">
+				<ul class="rows" aria-label={counted("Decisions", data.decisions.length)}>
 					{data.decisions.map((d) => (
 						<li class="row" key={d.eventId}><Verdict word={d.decision} />
 							<a class="main" href={`/sessions/${d.sessionId}?item=tool_call/${d.callId}&of=decision`}><span class="name">{visible(d.tool)} <code>{visible((d.what ?? "").slice(0, 120))}</code></span><span class="sub muted">{visible(d.rule)} · {visible(d.reason ?? "")}</span></a>
@@ -91,13 +95,17 @@ function Explain() {
 			<form class="say" onSubmit={(e) => e.preventDefault()}>
 				<input value={tool} aria-label="Tool" size={8} onInput={(e) => setTool(e.currentTarget.value)} />
 				<input class="mono grow" value={line} aria-label="Command, path or arguments as JSON" onInput={(e) => setLine(e.currentTarget.value)} />
-				<Button kind="primary" onClick={async () => set(await command("evaluate_permission", { tool, args: args() }))}>Judge</Button>
+				<Button kind="primary" onClick={async () => {
+					const r = await command<PermissionShown>("evaluate_permission", { tool, args: args() });
+					set(r);
+					speak(`${r.decision} by ${r.rule}.`);
+				}}>Judge</Button>
 			</form>
 			{said && (
-				<div class="why" role="status">
+				<div class="why">
 					<p><Verdict word={said.decision} /> by <code>{visible(said.rule)}</code> <span class="muted">{said.where || "built in"}, mode {said.mode}</span></p>
 					<p>{visible(said.reason)} {said.hint && <span class="muted">{visible(said.hint)}</span>}</p>
-					<ul class="rows" aria-label="Rules that spoke">
+					<ul class="rows" aria-label={counted("Rules that spoke", said.matched?.length ?? 0)}>
 						{said.matched?.map((m) => <li class="row"><Verdict word={m.decision} /><span class="main"><code class="name">{visible(m.rule)}</code><span class="sub muted">{visible(m.why)}</span></span><span class="figures muted">{m.tier} {m.priority}</span></li>)}
 					</ul>
 				</div>
@@ -117,6 +125,12 @@ rules:
 
 const draft = "belay.rule";
 
+/** Brings a file of rules into the editor, where it is rehearsed before it is saved. */
+function edit(rules: string): void {
+	sessionStorage.setItem(draft, rules);
+	go("/policies?view=edit");
+}
+
 function Rehearse() {
 	const [rules, setRules] = useState(sessionStorage.getItem(draft) ?? example), [as, setAs] = useState("user"), [add, setAdd] = useState(true), [last, setLast] = useState("200"), [said, set] = useState<PolicyReplayed | null>(null), [saved, setSaved] = useState("");
 	const change = (f: () => void) => { f(); set(null); setSaved(""); };
@@ -129,18 +143,23 @@ function Rehearse() {
 				<div class="actions">
 					<label class="muted"><select aria-label="How the rules count" value={add ? "add" : as} onChange={(e) => change(() => { setAdd(e.currentTarget.value === "add"); if (e.currentTarget.value !== "add") setAs(e.currentTarget.value); })}><option value="add">beside your rules</option><option value="user">in place of the user's</option><option value="workspace">in place of the workspace's</option><option value="admin">in place of the admin's</option></select></label>
 					<label class="muted">on the last <input class="short" type="number" min="1" value={last} aria-label="How many of the last calls" onInput={(e) => change(() => setLast(e.currentTarget.value))} /> calls</label>
-					<Button kind="primary" onClick={async () => set(await command("replay_policy", { ...body, as: add ? "user" : as, add }))}>Rehearse</Button>
+					<Button kind="primary" onClick={async () => {
+						const r = await command<PolicyReplayed>("replay_policy", { ...body, as: add ? "user" : as, add });
+						set(r);
+						speak(`${r.changed} of ${r.decisions} recorded calls would be decided otherwise.`);
+					}}>Rehearse</Button>
 					<Button scope="admin" disabled={saved ? "It is saved." : !said ? "Rehearse it first." : !add ? "Only a rule beside yours can be saved here." : ""} onClick={async () => {
 						const r = await command<RuleSaved>("save_rule", { ...body, digest: said!.digest, upTo: said!.position });
 						setSaved(`${r.rule} is in ${r.path}. It counts from the next turn on.`);
+						speak(`${r.rule} is saved.`);
 					}}>Save the rule</Button>
 				</div>
 			</form>
-			{saved && <p class="note" role="status">{visible(saved)}</p>}
+			{saved && <p class="note">{visible(saved)}</p>}
 			{said && (
-				<div class="why" role="status">
+				<div class="why">
 					<p><b>{said.changed}</b> of {said.decisions} recorded calls would be decided otherwise; {said.same} as before, {said.otherRule} the same by another rule.</p>
-					<ul class="rows" aria-label="Calls that would be decided otherwise">
+					<ul class="rows" aria-label={counted("Calls that would be decided otherwise", said.changes?.length ?? 0, said.changed)}>
 						{said.changes?.map((c) => (
 							<li class="row" key={c.eventId}><Verdict word={c.old} /> → <Verdict word={c.new} />
 								<a class="main" href={`/sessions/${c.sessionId}?item=tool_call/${c.callId}&of=decision`}><code class="name">{visible(c.what || c.tool)}</code><span class="sub muted">{visible(c.oldRule)} → {visible(c.newRule)}</span></a>
@@ -164,7 +183,7 @@ function Suggest() {
 			{said.rules?.length ? said.rules.map((r) => (
 				<div class="why"><pre class="code" tabIndex={0}>{visible(r.rule)}</pre>
 					<p class="muted">would have allowed {r.spared} questions in {r.sessions} sessions; speaks of {visible((r.seen ?? []).join(", "))}{r.more ? ` and ${r.more} more` : ""}</p>
-					<div class="actions"><Button onClick={() => { sessionStorage.setItem(draft, "version: 1\nrules:\n" + r.rule); go("/policies?view=edit"); }}>Rehearse it</Button></div></div>
+					<div class="actions"><Button onClick={() => edit("version: 1\nrules:\n" + r.rule)}>Rehearse it</Button></div></div>
 			)) : <Empty title="Nothing is asked often enough for a rule." />}
 		</section>
 	);

@@ -1,10 +1,10 @@
 // Programs: those that sessions run and ran, what they took, what they printed, input and an end.
 import { useEffect, useRef, useState } from "preact/hooks";
 import { command, read, refused, Refusal } from "../api";
-import type { OutputShown, ProcessesShown, ProgramsListed, RunningProcess, ViewProgram } from "../api.gen";
+import type { OutputShown, ProcessesShown, Reads, RunningProcess, ViewProgram } from "../api.gen";
 import { useLive } from "../load";
 import { moment } from "../prefs";
-import { ask, at, go } from "../route";
+import { among, ask, at, before as placeInList, go } from "../route";
 import { Marked, Whole } from "../session/inspector";
 import type { Fact, Page } from "../types";
 import { Ago, Button, bytes, Chips, Copy, Empty, Failed, Icon, length, now, save, say, Skeleton, Status, visible, type Tone } from "../ui";
@@ -24,15 +24,17 @@ export function Programs({ id }: { id: string }) {
 	return id ? <One id={id} /> : <section class="page" aria-label="Programs"><List /></section>;
 }
 
+const statuses: Record<NonNullable<Reads["/v1/programs"]["query"]["status"]>, string> = { running: "Running", exited: "Exited", ended: "Ended", failed: "Failed" };
+
 /** The list; of one session, if it is named. */
 export function List({ session }: { session?: string }) {
-	const q = at.value.query, status = q.get("status") ?? "", before = q.get("before") ?? "";
-	const { data, error, again } = useLive(`programs/${session}/${status}/${before}`, (s) => read<ProgramsListed>("/v1/programs", { sessionId: session, status, before, limit: 100 }, s), about);
+	const status = among("status", statuses), before = placeInList();
+	const { data, error, again } = useLive(`programs/${session}/${status}/${before}`, (s) => read("/v1/programs", { sessionId: session, status, before, limit: 100 }, s), about);
 	const live = useLive("processes/" + session, () => command<ProcessesShown>("list_processes", session ? { sessionId: session } : {}), about).data?.processes ?? [];
 	return (
 		<>
 			{!session && <header class="bar"><h1>Programs</h1><span class="muted">{live.length ? `${live.length} running` : ""}</span></header>}
-			<Chips label="Filters" of={[["", "All"], ["running", "Running"], ["exited", "Exited"], ["ended", "Ended"], ["failed", "Failed"]]} chosen={status} choose={(v) => ask({ status: v, before: "" })} />
+			<Chips label="Filters" of={[["", "All"], ...Object.entries(statuses)]} chosen={status} choose={(v) => ask({ status: v, before: "" })} />
 			{data?.stale && <p class="note">Not all are listed yet: the list is folded behind the log.</p>}
 			{error ? <Failed error={error} again={again} /> : !data ? <Skeleton /> : !data.programs?.length ? (
 				<Empty title="No program here."><p class="muted">Agents run programs with the tool <code>exec</code>; at a terminal <code>belay process list</code> shows those that run.</p></Empty>
@@ -87,7 +89,7 @@ function One({ id }: { id: string }) {
 	const [out, set] = useState<Shown | null>(null), [none, lacks] = useState(false);
 	const [error, setError] = useState<Refusal | null>(null), [following, follow] = useState(true), [find, setFind] = useState(""), [typed, setTyped] = useState(""), [sure, beSure] = useState(false);
 	const box = useRef<HTMLPreElement>(null);
-	const { data } = useLive("program/" + id, (s) => read<ProgramsListed>("/v1/programs", { sessionId: session, limit: 500 }, s), about);
+	const { data } = useLive("program/" + id, (s) => read("/v1/programs", { sessionId: session, limit: 500 }, s), about);
 	const p = data?.programs?.find((x) => x.processId === id);
 	const get = async (offset: number, bytes = part, find = "") => {
 		const o = await command<OutputShown>("read_process_output", { processId: id, ...(session && { sessionId: session }), offset, bytes, ...(find && { find }) });

@@ -1,22 +1,31 @@
 // Sessions: search, filters, and what can be done with one.
 import { useRef, useState } from "preact/hooks";
-import { command, download, open, read, Refusal, refused, type Query } from "../api";
-import type { LabelSession, SubmitTurn, Told as Result } from "../api.gen";
+import { command, download, open, read, Refusal, refused } from "../api";
+import type { LabelSession, Reads, SubmitTurn, Told as Result } from "../api.gen";
 import { useLive } from "../load";
-import { ask, at, go } from "../route";
+import { among, ask, at, go } from "../route";
 import { Session as One } from "./session";
-import type { Found, Session, Sessions as All } from "../types";
-import { Ago, Button, count, Dialog, Empty, Failed, Icon, money, save, say, Skeleton, Status, visible, words, Written, type Tone } from "../ui";
+import type { Session, Thread, Turn } from "../types";
+import { Ago, Button, count, counted, Dialog, Empty, Failed, Icon, money, save, say, Skeleton, Status, visible, words, Written, type Tone } from "../ui";
 
 /** What a session is doing, in the words of the command line. */
 export function standing(s: Session): { tone: Tone; word: string } {
 	if (s.actions?.length) return { tone: "waiting", word: s.actions.length > 1 ? `waits (${s.actions.length})` : "waits" };
-	const turns = (s.threads ?? []).map((t) => t.turn).filter((t) => t !== undefined);
+	const turns = (s.threads ?? []).map((t) => t.turn).filter((t) => !!t);
 	if (turns.some((t) => t.status === "running")) return { tone: "running", word: "running" };
-	if (turns.some((t) => t.status !== "ended")) return { tone: "muted", word: turns.find((t) => t.status !== "ended")!.status.replace("_", " ") };
-	const last = turns.at(-1);
-	if (!last?.outcome) return { tone: "muted", word: "new" };
-	return { tone: last.outcome === "completed" ? "ok" : last.outcome === "lost" ? "lost" : last.outcome === "cancelled" ? "muted" : "failed", word: last.outcome };
+	const later = turns.find((t) => t.status !== "ended");
+	return how(later ?? main(s)?.turn ?? undefined);
+}
+
+/** The newest thread that no agent was started for. */
+const main = (s: Session) => s.threads?.findLast((t) => !t.depth);
+
+/** How a turn is. */
+function how(t?: Turn): { tone: Tone; word: string } {
+	if (t?.status === "running") return { tone: "running", word: "running" };
+	if (t && t.status !== "ended") return { tone: t.status === "waiting" ? "waiting" : "muted", word: t.status.replace("_", " ") };
+	if (!t?.outcome) return { tone: "muted", word: "new" };
+	return { tone: t.outcome === "completed" ? "ok" : t.outcome === "lost" ? "lost" : t.outcome === "cancelled" ? "muted" : "failed", word: t.outcome.replace("_", " ") };
 }
 
 export const name = (s: Session) => visible(s.title || s.id);
@@ -25,29 +34,46 @@ export function Sessions({ id }: { id: string }) {
 	return id ? <One id={id} /> : <List />;
 }
 
-const outcomes = ["completed", "failed", "no_completion", "blocked", "denied", "over_budget", "timed_out", "cancelled", "lost"];
+type Asked = Reads["/v1/sessions"]["query"];
+
+// what the server knows: a word that is missing here, or that it doesn't have, is an error of types
+const statuses: Record<NonNullable<Asked["status"]>, string> = { running: "Running", waiting: "Waiting", queued: "Queued", ended: "Ended" };
+const outcomes: Record<NonNullable<Asked["outcome"]>, string> = {
+	completed: "completed", failed: "failed", no_completion: "no completion", blocked: "blocked", denied: "denied", budget: "budget", timed_out: "timed out", cancelled: "cancelled", lost: "lost",
+};
+
+interface Filter { status: keyof typeof statuses | ""; outcome: keyof typeof outcomes | ""; workspace: string; tag: string[]; archived: "true" | "false"; q: string }
 
 function List() {
 	const q = at.value.query;
 	const is = (name: string) => q.get(name) ?? "";
-	const filter = { status: is("status"), outcome: is("outcome"), workspace: is("workspace"), tag: is("tag"), archived: is("archived") === "true", q: is("q") };
+	const tag = is("tag"), archived = is("archived") === "true";
+	const filter: Filter = { status: among("status", statuses), outcome: among("outcome", outcomes), workspace: is("workspace"), tag: tag ? [tag] : [], archived: archived ? "true" : "false", q: is("q") };
 	const pages = Math.min(10, Number(q.get("pages")) || 1); // of 100: more rows than anybody reads aren't kept
 	const before = is("before");
 	const { data, error, again } = useLive(JSON.stringify([filter, pages, before]), async (signal) => {
-		const all: All = await read<All>("/v1/sessions", { ...filter, before, limit: 100 }, signal);
+		const all = await read("/v1/sessions", { ...filter, before, limit: 100 }, signal), rows = all.sessions ?? [];
 		for (let n = 1; n < pages && all.next; n++) {
-			const more = await read<All>("/v1/sessions", { ...filter, before: all.next, limit: 100 }, signal);
-			all.sessions.push(...more.sessions);
-			Object.assign(all, { more: more.more, next: more.next });
+			const more = await read("/v1/sessions", { ...filter, before: all.next, limit: 100 }, signal);
+			rows.push(...(more.sessions ?? []));
+			all.next = more.next;
 		}
-		return all;
+		return { ...all, sessions: rows };
 	});
-	const hits = useLive("hits/" + filter.q, async (signal) => (filter.q ? (await read<Found>("/v1/search", { q: filter.q, limit: 50 }, signal).catch(() => ({}) as Found)).hits ?? [] : []), () => false).data ?? [];
+	const hits = useLive("hits/" + filter.q, async (signal) => (filter.q ? (await read("/v1/search", { q: filter.q, limit: 50 }, signal).catch(() => null))?.hits ?? [] : []), () => false).data ?? [];
 	const excerpts = new Map(hits.map((h) => [h.sessionId, h.excerpt]));
 	const [chosen, choose] = useState<Session | null>(null), [picked, pick] = useState<Set<string> | "all">(new Set());
+	const [busy, setBusy] = useState(false);
 	const many = picked === "all" ? data?.total ?? 0 : picked.size;
 	const set = (change: Record<string, string>) => { pick(new Set()); ask({ pages: "", before: "", ...change }); };
-	const rows = data?.sessions ?? [];
+	const rows = data?.sessions ?? [], [unfolded, unfold] = useState<Map<string, boolean>>(new Map());
+	const row = (s: Session, child: boolean, under?: Under) => (
+		<Row key={s.id} s={s} child={child} under={under} excerpt={excerpts.get(s.id)} manage={() => choose(s)} on={picked === "all" || picked.has(s.id)} pick={(on) => {
+			const next = new Set(picked === "all" ? rows.map((x) => x.id) : picked);
+			on ? next.add(s.id) : next.delete(s.id);
+			pick(next);
+		}} />
+	);
 	return (
 		<section class="page" aria-label="Sessions">
 			<header class="bar">
@@ -61,19 +87,19 @@ function List() {
 				</Button>
 			</header>
 			<div class="chips" role="group" aria-label="Filters">
-				{[["", "All"], ["running", "Running"], ["waiting", "Waiting"], ["queued", "Queued"], ["ended", "Ended"]].map(([v, label]) => (
-					<button type="button" class="chip" aria-pressed={filter.status === v && !filter.outcome} onClick={() => set({ status: v!, outcome: "" })}>{label}</button>
+				{Object.entries({ "": "All", ...statuses }).map(([v, label]) => (
+					<button type="button" class="chip" aria-pressed={filter.status === v && !filter.outcome} onClick={() => set({ status: v, outcome: "" })}>{label}</button>
 				))}
-				<select class="chip" aria-label="Outcome" value={filter.outcome} onChange={(e) => set({ outcome: e.currentTarget.value, status: "" })}><option value="">any outcome</option>{outcomes.map((o) => <option value={o}>{o.replace("_", " ")}</option>)}</select>
-				<button type="button" class="chip" aria-pressed={filter.archived} onClick={() => set({ archived: filter.archived ? "" : "true" })}>Archived</button>
-				{filter.tag && <button type="button" class="chip" aria-pressed="true" onClick={() => set({ tag: "" })}>tag {visible(filter.tag)} ×</button>}
-				{filter.workspace && <button type="button" class="chip" aria-pressed="true" onClick={() => set({ workspace: "" })}>{visible(filter.workspace)} ×</button>}
+				<Select label="Outcome" all="any outcome" of={Object.entries(outcomes)} chosen={filter.outcome} choose={(outcome) => set({ outcome, status: "" })} />
+				<Select label="Folder" all="any folder" of={data?.folders} chosen={filter.workspace} choose={(workspace) => set({ workspace })} />
+				<Select label="Tag" all="any tag" of={data?.tags} chosen={tag} choose={(tag) => set({ tag })} />
+				<button type="button" class="chip" aria-pressed={archived} onClick={() => set({ archived: archived ? "" : "true" })}>Archived</button>
 			</div>
 			{rows.length > 0 && (
 				<div class="bulk" role="group" aria-label="What becomes of chosen sessions">
-					<label class="check"><input type="checkbox" class="pick" checked={many > 0 && (picked === "all" || rows.every((s) => picked.has(s.id)))} onChange={(e) => pick(e.currentTarget.checked ? new Set(rows.map((s) => s.id)) : new Set())} /> {many ? `${many} chosen` : "Choose"}</label>
-					{many > 0 && picked !== "all" && data!.total > rows.length && <Button kind="plain" onClick={() => pick("all")}>All {data!.total} that match</Button>}
-					{many > 0 && <Bulk filter={filter} picked={picked} many={many} done={() => { pick(new Set()); again(); }} />}
+					{!busy && <label class="check"><input type="checkbox" class="pick" checked={many > 0 && (picked === "all" || rows.every((s) => picked.has(s.id)))} onChange={(e) => pick(e.currentTarget.checked ? new Set(rows.map((s) => s.id)) : new Set())} /> {many ? `${many} chosen` : "Choose"}</label>}
+					{!busy && many > 0 && picked !== "all" && data!.total > rows.length && <Button kind="plain" onClick={() => pick("all")}>All {data!.total} that match</Button>}
+					{many > 0 && <Bulk filter={filter} picked={picked} many={many} begin={() => setBusy(true)} done={() => { setBusy(false); pick(new Set()); again(); }} />}
 				</div>
 			)}
 			{error ? <Failed error={error} again={again} /> : !data ? <Skeleton /> : rows.length === 0 ? (
@@ -83,13 +109,17 @@ function List() {
 					</Empty>
 				)
 			) : (
-				<ul class="rows" aria-label="Sessions">
-					{folded(rows).map(([s, child], i) => <Row place={[i + 1, data.total]} key={s.id} s={s} child={child} excerpt={excerpts.get(s.id)} manage={() => choose(s)} on={picked === "all" || picked.has(s.id)} pick={(on) => {
-						const next = new Set(picked === "all" ? rows.map((x) => x.id) : picked);
-						on ? next.add(s.id) : next.delete(s.id);
-						pick(next);
-					}} />)}
-				</ul>
+				<>
+					<ul class="rows" aria-label={counted("Sessions", rows.length, data.total)}>
+						{families(rows).flatMap(([s, forks]) => {
+							const agents = (s.threads ?? []).filter((t) => t.depth), many = forks.length + agents.length;
+							const open = unfolded.get(s.id) ?? forks.some((f) => ["running", "waiting"].includes(standing(f).tone)); // what needs a person is in sight
+							const under = many ? { open, what: [forks.length && of(forks.length, "fork"), agents.length && of(agents.length, "agent")].filter(Boolean).join(", "), turn: () => unfold(new Map(unfolded).set(s.id, !open)) } : undefined;
+							return [row(s, false, under), ...(open ? [...agents.map((t) => <Agent key={t.id} s={s} t={t} />), ...forks.map((f) => row(f, true))] : [])];
+						})}
+					</ul>
+					{data.total > rows.length && <p class="muted below">{rows.length} of {data.total}</p>}
+				</>
 			)}
 			<div class="actions">{before && <Button onClick={() => set({})}>Newest</Button>}{data?.next && (pages < 4 ? <Button onClick={() => ask({ pages: String(pages + 1) })}>Show more</Button> : <Button onClick={() => ask({ before: data.next!, pages: "" })}>Earlier ones</Button>)}</div>
 			{is("new") && <Begin close={() => ask({ new: "" })} />}
@@ -98,66 +128,84 @@ function List() {
 	);
 }
 
-/** Forks stand under what they were forked from, where that is in the list. */
-function folded(all: Session[]): [Session, boolean][] {
-	const ids = new Set(all.map((s) => s.id)), of = (s: Session) => s.forkedFrom?.session ?? "";
-	const out: [Session, boolean][] = [];
-	const put = (s: Session, child: boolean) => {
-		out.push([s, child]);
-		if (!child) for (const f of all) if (of(f) === s.id && f.id !== s.id) put(f, true);
-	};
-	for (const s of all) if (!ids.has(of(s)) || all.some((p) => p.id === of(s) && ids.has(of(p)))) put(s, false);
-	return out.filter(([s], i) => out.findIndex(([o]) => o.id === s.id) === i);
+const of = (n: number, what: string) => `${n} ${what}${n > 1 ? "s" : ""}`;
+
+/** Sessions with their forks, and the forks of these, where they are in the list. */
+function families(all: Session[]): [Session, Session[]][] {
+	const ids = new Map(all.map((s) => [s.id, s])), out = new Map<Session, Session[]>();
+	for (const s of all) {
+		let root = s;
+		for (let up; (up = ids.get(root.forkedFrom?.session ?? "")) && up !== s; ) root = up;
+		if (!out.has(root)) out.set(root, []);
+		if (root !== s) out.get(root)!.push(s);
+	}
+	return [...out];
+}
+
+/** A filter by one of some values; the chosen one is among them. */
+function Select({ label, all, of = [], chosen, choose }: { label: string; all: string; of?: null | string[] | [string, string][]; chosen: string; choose: (v: string) => void }) {
+	const options = (of ?? []).map((o): [string, string] => (typeof o === "string" ? [o, o] : o));
+	if (chosen && !options.some(([v]) => v === chosen)) options.push([chosen, chosen]);
+	return <select class="chip" aria-label={label} value={chosen} data-on={!!chosen} onChange={(e) => choose(e.currentTarget.value)}><option value="">{all}</option>{options.map(([v, text]) => <option value={v}>{visible(text)}</option>)}</select>;
 }
 
 /** What is done to each of many sessions: those that were chosen, or all that match on the server. */
-function Bulk({ filter, picked, many, done }: { filter: Query; picked: Set<string> | "all"; many: number; done: () => void }) {
+function Bulk({ filter, picked, many, begin, done }: { filter: Filter; picked: Set<string> | "all"; many: number; begin: () => void; done: () => void }) {
 	const [doing, set] = useState<{ what: string; n: number } | null>(null), [sure, beSure] = useState("");
 	const stop = useRef(false);
 	const each = async (what: string, f: (id: string) => Promise<unknown>) => {
 		stop.current = false;
+		begin();
 		let ids = picked === "all" ? [] : [...picked], n = 0, failed = 0;
-		for (let next: string | undefined = ""; picked === "all" && next !== undefined; ) { // what is done to them may change whether they match
-			const p: All = await read<All>("/v1/sessions", { ...filter, before: next, limit: 500 });
-			ids.push(...p.sessions.map((s) => s.id));
-			next = p.next;
+		try {
+			for (let next: string | undefined = ""; picked === "all" && next !== undefined; ) { // what is done to them may change whether they match
+				const p: Reads["/v1/sessions"]["answer"] = await read("/v1/sessions", { ...filter, before: next, limit: 500 });
+				ids.push(...(p.sessions ?? []).map((s) => s.id));
+				next = p.next;
+			}
+			for (const id of ids) {
+				if (stop.current) break;
+				set({ what, n: n++ });
+				await f(id).catch((e) => { if (e instanceof Refusal && e.status !== 401) failed++; else throw e; });
+			}
+			say(failed ? `${n - failed} of ${ids.length} done; ${failed} were refused.` : `${n} done.`);
+		} finally {
+			set(null);
+			beSure("");
+			done();
 		}
-		for (const id of ids) {
-			if (stop.current) break;
-			set({ what, n: n++ });
-			await f(id).catch((e) => { if (e instanceof Refusal && e.status !== 401) failed++; else throw e; });
-		}
-		set(null);
-		beSure("");
-		say(failed ? `${n - failed} of ${ids.length} done; ${failed} were refused.` : `${n} done.`);
-		done();
 	};
 	const label = (body: object) => (id: string) => command("label_session", { sessionId: id, ...body });
-	if (doing) return <><span role="status">{doing.what} {doing.n} of {many}…</span><Button onClick={() => void (stop.current = true)}>Stop</Button></>;
+	const archived = filter.archived === "true";
+	if (doing) return <><span>{doing.what} {doing.n} of {many}…</span><Button onClick={() => void (stop.current = true)}>Stop</Button></>;
 	return (
 		<>
-			<Button scope="work" onClick={() => each("Archiving", label({ archived: !filter.archived }))}><Icon name="archive" /> {filter.archived ? "Take out of the archive" : "Archive"}</Button>
+			<Button scope="work" onClick={() => each("Archiving", label({ archived: !archived }))}><Icon name="archive" /> {archived ? "Take out of the archive" : "Archive"}</Button>
 			<form class="actions" onSubmit={(e) => { e.preventDefault(); const t = new FormData(e.currentTarget).get("tag") as string | null; if (t?.trim()) each("Tagging", label({ tag: t.trim().split(/\s+/) })).catch(say); }}><input name="tag" class="short" placeholder="tag" aria-label="Tag for all of them" disabled={!!refused("work")} title={refused("work")} /></form>
 			{sure ? <Button kind="danger" scope="own" onClick={() => each("Deleting", (id) => command("delete_session", { sessionId: id }))}>Delete {many} for good</Button> : <Button scope="own" onClick={() => beSure("yes")}><Icon name="trash-2" /> Delete…</Button>}
 		</>
 	);
 }
 
-function Row({ s, place, child, excerpt, manage, on, pick }: { s: Session; place: [number, number]; child: boolean; excerpt?: string; manage: () => void; on: boolean; pick: (on: boolean) => void }) {
+/** What is folded under a session. */
+interface Under { what: string; open: boolean; turn: () => void }
+
+function Row({ s, child, under, excerpt, manage, on, pick }: { s: Session; child: boolean; under?: Under; excerpt?: string; manage: () => void; on: boolean; pick: (on: boolean) => void }) {
 	const is = standing(s);
-	const turn = s.threads?.at(-1)?.turn;
+	const turn = main(s)?.turn;
 	const first = s.actions?.[0], call = words(open.value.find((a) => a.actionId === first?.id)?.args);
 	const asked = first && (call ? `${first.tool}: ${call}` : first.prompt);
 	return (
-		<li class={"row" + (child ? " child" : "")} aria-posinset={place[0]} aria-setsize={place[1]}>
+		<li class={"row" + (child ? " child" : "")}>
 			<input type="checkbox" class="pick wide" checked={on} aria-label={"Choose " + name(s)} onChange={(e) => pick(e.currentTarget.checked)} />
 			<Status {...is} />
 			<a class="main" href={"/sessions/" + s.id}>
-				{s.forkedFrom && <Icon name="git-branch" />}
+				{s.forkedFrom && <span title={"forked from " + s.forkedFrom.session}><Icon name="git-branch" /></span>}
 				<span class="name">{name(s)}</span>
 				<span class="sub muted">{visible(excerpt || turn?.summary || asked || s.workspace || "")}</span>
 			</a>
 			<span class="figures muted">
+				{under && <button type="button" class="chip fold" aria-expanded={under.open} aria-label={`${under.what} of ${name(s)}`} onClick={under.turn}><Icon name={under.open ? "chevron-down" : "chevron-right"} />{under.what}</button>}
 				{s.tags?.map((t) => <a class="tag wide" href={"/sessions?tag=" + encodeURIComponent(t)}>{visible(t)}</a>)}
 				{s.counts.turns ? <span class="wide">turn {s.counts.turns}</span> : null}
 				{s.tokens ? <span class="wide">{count(s.tokens)} tokens</span> : null}
@@ -165,6 +213,17 @@ function Row({ s, place, child, excerpt, manage, on, pick }: { s: Session; place
 				<Ago time={s.updated} />
 			</span>
 			<Button kind="plain" label={"Change " + name(s)} onClick={manage}><Icon name="menu" /></Button>
+		</li>
+	);
+}
+
+/** An agent that a session's agent started. */
+function Agent({ s, t }: { s: Session; t: Thread }) {
+	return (
+		<li class="row child agent">
+			<Status {...how(t.turn ?? undefined)} />
+			<a class="main" href={"/sessions/" + s.id}><Icon name="bot" /><span class="name">{visible(t.turn?.agent || "agent")}</span><span class="sub muted">{visible(t.turn?.summary || t.turn?.reason || "")}</span></a>
+			<span class="figures muted">{t.turn?.calls ? <span class="wide">{of(t.turn.calls, "call")}</span> : null}<Ago time={t.last} /></span>
 		</li>
 	);
 }

@@ -1,7 +1,7 @@
 // A session as a conversation: what was said and done along the rope, live, and what to say next.
 import { useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
 import { command, read } from "../api";
-import type { ActionsShown, RolledBack } from "../api.gen";
+import type { RolledBack } from "../api.gen";
 import { useLive } from "../load";
 import { at, go } from "../route";
 import { Said } from "../said";
@@ -36,7 +36,7 @@ export function Chat({ id, s, driven, running, agents, selected, shown }: { id: 
 			document.removeEventListener("visibilitychange", look);
 		};
 	}, [id]);
-	const asked = useLive("asked/" + id, (sig) => read<ActionsShown>("/v1/actions", { sessionId: id }, sig), moved).data?.actions ?? [];
+	const asked = useLive("asked/" + id, (sig) => read("/v1/actions", { sessionId: id }, sig), moved).data?.actions ?? [];
 	const st = story.current;
 	const found = st?.items.find((i) => i.kind + "/" + i.itemId === selected);
 	// what waits to be said is beside the text field until its turn begins

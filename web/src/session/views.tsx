@@ -1,7 +1,7 @@
 // Other views of a session: what changed, its facts as they are, what fills the context.
 import { useEffect, useState } from "preact/hooks";
 import { read, Refusal } from "../api";
-import type { BlockFile, ContentShown, ContextUsage, DecisionsListed } from "../api.gen";
+import type { BlockFile, ContentShown, ContextUsage } from "../api.gen";
 import { hunks } from "../diff";
 import { useLive } from "../load";
 import { ask, at } from "../route";
@@ -22,7 +22,7 @@ export function Changes({ s }: { s: Session }) {
 			if (!p.moreNewer) break;
 			behind = p.newer;
 		}
-		const decided = await read<DecisionsListed>("/v1/decisions", { sessionId: s.id, limit: 500 }, signal);
+		const decided = await read("/v1/decisions", { sessionId: s.id, limit: 500 }, signal);
 		return { all, decided: new Map(decided.decisions?.map((d) => [d.callId, d])) };
 	}, (type) => type.startsWith("tool.") || type.startsWith("history."));
 	if (error) return <Failed error={error} again={again} />;
