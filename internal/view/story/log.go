@@ -219,7 +219,9 @@ func (s *story) tellTurn(e *event.Envelope, threads map[belay.StreamID]*turn) *t
 	case event.ThreadUpdated:
 		switch {
 		case p.Pause == nil:
-			t.updates = append(t.updates, e)
+			if p.Rules != nil || p.Limits != nil || p.Mode != "" || p.Boundary != "" { // else it says nothing of how the turn is decided
+				t.updates = append(t.updates, e)
+			}
 		case p.Pause.Op != event.Admitted || p.Reason != "": // else nothing held it
 			t.pauses = append(t.pauses, e)
 		}

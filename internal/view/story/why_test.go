@@ -114,6 +114,8 @@ var logs = []struct {
 	{"steps_raised", "", func() *log {
 		l := newLog().turn(1, required).read(1, "a", "x")
 		l.thread(belay.IDs{Session: "sess_1", Thread: "thr_1"}, event.ThreadUpdated{Rules: &belay.Ref{Digest: belay.DigestOf([]byte("other"))}, Limits: &belay.Limits{Steps: 300}, Reason: "resumed with other settings"})
+		l.thread(l.ids, event.ThreadUpdated{Hold: &event.HoldChange{}}) // no rule changes, and the story names none
+		l.thread(l.ids, event.ThreadUpdated{Mode: "plan", Boundary: "read-only"})
 		return l.ask("final", "steps").say("not yet").ends(belay.NoCompletion, "STEP_LIMIT", "300 steps are used up")
 	}},
 	{"steps", " step_2", func() *log {
