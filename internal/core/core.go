@@ -102,6 +102,7 @@ type Compact struct {
 	Plan      []event.PlanItem
 	Question  belay.ActionID // about the turn itself, that is open
 	Processes []string       // that run: id and command line
+	Agents    []string       // that were started and haven't ended: name, id and how they are
 
 	Instructions *belay.Ref // of the place; nil: none
 }

@@ -218,6 +218,9 @@ func (s *shortening) all() []history.Pin {
 	for _, p := range s.eff.Processes {
 		pins = append(pins, history.Pin{Kind: history.PinProcess, ID: p, Text: p})
 	}
+	for _, a := range s.eff.Agents {
+		pins = append(pins, history.Pin{Kind: history.PinAgent, ID: a, Text: a})
+	}
 	return pins
 }
 

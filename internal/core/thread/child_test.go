@@ -20,6 +20,15 @@ func names(tools []belay.ToolSpec) (out []string) {
 }
 
 // Guarantee: F4.
+func TestACompactionKeepsTheAgentsThatHaveNotEnded(t *testing.T) {
+	s := &State{}
+	s.Children = []*child{{ID: "sub_1", Agent: "explore", Nickname: "scout"}, {ID: "sub_2", Agent: "general", Ended: true}, {ID: "sub_3", Agent: "general"}}
+	got := (&decision{State: s, rules: &Rules{}}).compact(&compaction{}).Agents
+	if want := []string{"scout sub_1 (explore) is running", "sub_3 (general) is running"}; !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
 func TestAChildHasNoMoreThanItsParent(t *testing.T) {
 	complete := belay.ToolSpec{Name: "complete_task", Handled: "complete"}
 	parent := &Rules{Tools: familyTools(), System: "parent", Workspace: "/ws", Boundary: Boundary{Level: "L3", Network: "none"},

@@ -131,6 +131,7 @@ func (d *decision) compact(c *compaction) core.Compact {
 			e.Processes = append(e.Processes, string(p.IDs.Process)+" "+p.What)
 		}
 	}
+	e.Agents = d.openAgents()
 	return e
 }
 

@@ -602,6 +602,16 @@ func (d *decision) listAgents(c *Call) {
 	d.showResults(c, false, out)
 }
 
+// openAgents are the children that haven't ended, the newest last, a line each.
+func (f *familyState) openAgents() (lines []string) {
+	for _, c := range f.Children {
+		if !c.Ended {
+			lines = append(lines, strings.TrimSpace(c.Nickname+" "+string(c.ID))+" ("+c.Agent+") is running")
+		}
+	}
+	return lines[max(0, len(lines)-maxListed):]
+}
+
 // maxListed is how many children a list has: the newest.
 const maxListed = 64
 

@@ -21,6 +21,7 @@ const (
 	PinQuestion = "question"
 	PinLost     = "lost" // a call whose outcome is unknown
 	PinProcess  = "process"
+	PinAgent    = "agent" // one that was started and hasn't ended
 	PinDenied   = "denied"
 	PinChanged  = "changed" // a call that may have changed something
 )
@@ -28,10 +29,10 @@ const (
 // titles are the headings of the kinds.
 var titles = map[string]string{
 	PinSaid: "What the person said, word for word", PinPinned: "Pinned by a person, word for word", PinPlan: "The plan", PinQuestion: "Open questions",
-	PinLost: "Calls whose outcome is unknown", PinProcess: "Running processes", PinDenied: "Calls that a person denied", PinChanged: "The last calls that changed something",
+	PinLost: "Calls whose outcome is unknown", PinProcess: "Running processes", PinAgent: "Agents of yours that haven't ended", PinDenied: "Calls that a person denied", PinChanged: "The last calls that changed something",
 }
 
-var pinOrder = []string{PinSaid, PinPinned, PinPlan, PinQuestion, PinLost, PinProcess, PinDenied, PinChanged}
+var pinOrder = []string{PinSaid, PinPinned, PinPlan, PinQuestion, PinLost, PinProcess, PinAgent, PinDenied, PinChanged}
 
 // How many pins of a kind the conversation itself has.
 var pinsKept = map[string]int{PinSaid: 5, PinLost: 8, PinDenied: 8, PinChanged: 5}
