@@ -3,6 +3,7 @@ package browser
 import (
 	"context"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -74,6 +75,7 @@ func TestTheRopeSaysWhoDecided(t *testing.T) {
 	p.letters("2")
 	p.expect("document.querySelectorAll('.heads .item').length === 2 && document.querySelector('.heads .rested')")
 	p.expect("document.querySelector('.gantt .time .shape.by-rule') && document.querySelector('.gantt .bar-human + .tie .shape.by-person')")
+	p.shoot("rope-timeline")
 	wide := "document.querySelectorAll('.gantt .bit').length"
 	all := p.js(wide).(float64)
 	p.js("document.querySelectorAll('.heads button')[1].click()")
@@ -206,5 +208,28 @@ func TestWhatIsReadStays(t *testing.T) {
 	p.js("document.querySelector('.pill').click()")
 	p.expect(fmt.Sprintf("document.querySelector('.rope > .item:last-child').id === %q", story.Items[len(story.Items)-1].String()))
 	p.expect("!document.querySelector('.pill')")
+	p.clean(s)
+}
+
+// TestHealthShowsWhatIsCounted: nothing is 0 and not unknown, a refusal is told by its code,
+// and a line goes on while one looks.
+// Guarantee: V46.
+func TestHealthShowsWhatIsCounted(t *testing.T) {
+	t.Parallel()
+	p := browse(t)
+	s := serve(t, asking)
+	p.open(s.run("console", "--role", "owner"))
+	p.shows("nothing ran today")
+	p.letters("gh")
+	row := func(name string) string {
+		return fmt.Sprintf("[...document.querySelectorAll('#page .row')].find(r => r.querySelector('.name').innerText === %q)", name)
+	}
+	p.expect(row("sessions_ready") + "?.querySelector('.figures').innerText === '0'")
+	if status := s.as("belay_wrong", "/v1/caller"); status != http.StatusUnauthorized {
+		t.Fatalf("a token that isn't known: %d", status)
+	}
+	p.expect("/unauthorized \\d/.test(" + row("requests_refused_total") + "?.innerText)")
+	p.expect(row("requests_refused_total") + ".querySelector('polyline').getAttribute('points').split(' ').length > 1")
+	p.expect(row("store_position") + "?.closest('section').innerText.includes('views_lag')")
 	p.clean(s)
 }

@@ -3,19 +3,21 @@ import { useEffect, useState } from "preact/hooks";
 import { command, may, text as readText } from "../api";
 import type { Finding, Findings } from "../api.gen";
 import { useLive } from "../load";
-import { Button, count, Empty, Failed, Skeleton, Spark, Status, visible, type Tone } from "../ui";
+import { Button, bytes, count, Empty, Failed, length, Skeleton, Spark, Status, visible, type Tone } from "../ui";
 
 const tones: { [state: string]: Tone } = { ok: "ok", note: "waiting", missing: "waiting", failed: "failed" };
 const kept = 60; // figures of each line
 
-interface Family { name: string; help: string; total: number; series: { labels: string; value: number }[] }
+interface Family { name: string; help: string; grows: boolean; total: number; series: { labels: string; value: number }[] }
 
 /** Reads what Prometheus reads; of histograms their counts. */
 export function families(exposition: string): Family[] {
 	const all = new Map<string, Family>();
 	for (const line of exposition.split("\n")) {
 		const help = /^# HELP (\S+) (.*)$/.exec(line);
-		if (help) all.set(help[1]!, { name: help[1]!, help: help[2]!, total: 0, series: [] });
+		if (help) all.set(help[1]!, { name: help[1]!, help: help[2]!, grows: false, total: 0, series: [] });
+		const type = /^# TYPE (\S+) (counter|histogram|summary)$/.exec(line);
+		if (type && all.has(type[1]!)) all.get(type[1]!)!.grows = true;
 		const m = /^([a-z_]+?)(_count)?(\{.*\})? (\S+)$/.exec(line);
 		const f = m && (all.get(m[1]! + (m[2] ?? "")) ?? all.get(m[1]!));
 		if (!f || (m[3] ?? "").includes("le=")) continue;
@@ -25,7 +27,21 @@ export function families(exposition: string): Family[] {
 	return [...all.values()].filter((f) => f.series.length);
 }
 
-const told: [RegExp, string][] = [[/^belay_(sessions|queue)_/, "Queue"], [/_lag$/, "Followers, positions behind the log"], [/refused|given_up|denied/, "Refusals"], [/^belay_(store|approvals|turns|steps|tool|tokens|cost)/, "Work"], [/./, "Process"]];
+const told: [RegExp, string][] = [[/^belay_(sessions_|queue_|turn_wait|approvals)/, "Queue"], [/^belay_store|_lag$/, "Store, and how far views of it are behind"], [/refused|given_up|denied|beyond_limits/, "Refusals"], [/^belay_(turns|steps|tool|tokens|cost|model|agent|subagent|quota)/, "Work"], [/./, "Process"]];
+
+/** A figure, by what it counts. */
+function figure(name: string, n: number): string {
+	if (!n) return "0";
+	if (/_bytes$/.test(name)) return bytes(n);
+	if (/(uptime|oldest)_seconds$/.test(name)) return length(n * 1000);
+	return n < 1e4 && n % 1 ? n.toFixed(2) : count(n);
+}
+
+/** The parts of a figure, the largest first: by code, tool, outcome, … */
+const parts = (f: Family) => f.series.filter((s) => s.labels && s.value).sort((a, b) => b.value - a.value).slice(0, 6).map((s) => `${s.labels.replace(/\w+="([^"]*)"/g, "$1").replace(/,/g, " ")} ${figure(f.name, s.value)}`).join(", ");
+
+/** Of what only grows, how much came between two looks. */
+const steps = (all: number[], grows: boolean) => (grows ? all.slice(1).map((n, i) => Math.max(0, n - all[i]!)) : all);
 
 /** Layers of the sandbox, whose names are indented, are told together where they are as they should be. */
 function joined(all: Finding[]): Finding[] {
@@ -44,7 +60,7 @@ export function Health() {
 		let stop = false;
 		const look = async () => {
 			while (!stop) {
-				try {
+				if (!document.hidden) try {
 					const all = families(await readText("/metrics"));
 					setNow(all);
 					setError("");
@@ -76,9 +92,9 @@ export function Health() {
 						<ul class="rows" aria-label={g}>
 							{of.map((f) => (
 								<li class="row" key={f.name}>
-									<span class="main"><code class="name">{f.name.replace(/^belay_/, "")}</code><span class="sub muted wrap">{f.help}</span></span>
-									<Spark of={past.get(f.name) ?? []} label={`${f.name}, now ${f.total}`} />
-									<span class="figures"><b>{f.total < 1e4 && f.total % 1 ? f.total.toFixed(2) : count(f.total)}</b></span>
+									<span class="main"><code class="name">{f.name.replace(/^belay_/, "")}</code><span class="sub muted wrap">{f.help}{parts(f) && <> · {visible(parts(f))}</>}</span></span>
+									<Spark of={steps(past.get(f.name) ?? [], f.grows)} label={`${f.name}, now ${f.total}${f.grows ? "; the line is what was added" : ""}`} />
+									<span class="figures"><b>{figure(f.name, f.total)}</b></span>
 								</li>
 							))}
 						</ul>

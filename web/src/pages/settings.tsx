@@ -2,8 +2,8 @@
 import { command } from "../api";
 import type { SettingsShown } from "../api.gen";
 import { useLive } from "../load";
-import { prefer, prefs } from "../prefs";
-import { Chips, Empty, Failed, Skeleton, visible } from "../ui";
+import { moment, prefer, prefs } from "../prefs";
+import { Chips, Empty, Failed, now, Skeleton, visible } from "../ui";
 
 export function Settings() {
 	const { data, error, again } = useLive("settings", () => command<SettingsShown>("show_settings", {}), () => false);
@@ -17,9 +17,9 @@ export function Settings() {
 				<dl class="facts">
 					<div><dt>Theme</dt><dd><Chips label="Theme" of={[["system", "System"], ["light", "Light"], ["dark", "Dark"]]} chosen={p.theme} choose={(v) => prefer({ theme: v as "system" })} /></dd></div>
 					<div><dt>Rows</dt><dd><Chips label="Rows" of={[["", "Usual"], ["dense", "Dense"]]} chosen={p.dense ? "dense" : ""} choose={(v) => prefer({ dense: !!v })} /></dd></div>
-					<div><dt>Time</dt><dd><Chips label="Time zone" of={[["", "Local"], ["utc", "UTC"]]} chosen={p.utc ? "utc" : ""} choose={(v) => prefer({ utc: !!v })} /></dd></div>
+					<div><dt>Time</dt><dd><Chips label="Time zone" of={[["", "Local"], ["utc", "UTC"]]} chosen={p.utc ? "utc" : ""} choose={(v) => prefer({ utc: !!v })} /> <span class="muted">It is {moment(now.value)}.</span></dd></div>
 					<div><dt>Keys</dt><dd><label class="check"><input type="checkbox" checked={p.letters} onChange={(e) => prefer({ letters: e.currentTarget.checked })} /> Single letters are commands</label></dd></div>
-					<div><dt>Notifications</dt><dd>{"Notification" in window ? <label class="check"><input type="checkbox" checked={p.notify} onChange={(e) => yes(e.currentTarget.checked)} /> Tell of a new question while this page isn't in front</label> : <span class="muted">This browser has none.</span>}</dd></div>
+					<div><dt>Notifications</dt><dd>{"Notification" in window ? <label class="check"><input type="checkbox" checked={p.notify} onChange={(e) => yes(e.currentTarget.checked)} /> Tell of a new question while this page isn't in front{Notification.permission === "denied" && <span class="muted">: this browser refuses them to the page</span>}</label> : <span class="muted">This browser has none.</span>}</dd></div>
 				</dl>
 			</section>
 			<section>

@@ -104,7 +104,9 @@ export function Timeline({ id, agents }: { id: string; agents: Set<string> }) {
 	const lanes = new Map<Bar, number>();
 	let line = 0, ended = 0;
 	const heads = [...new Set(all.map((b) => b.turn))].map((turn) => {
-		const mine = all.filter((b) => b.turn === turn), ends: number[] = [], top = line;
+		const mine = all.filter((b) => b.turn === turn), ends: number[] = [], rested = ended > 0 && mine[0]!.from > ended; // nothing ran in between
+		if (rested) line += 0.5;
+		const top = line;
 		for (const b of mine) {
 			let lane = ends.findIndex((e) => e <= b.from);
 			if (lane < 0) lane = ends.push(0) - 1;
@@ -112,7 +114,6 @@ export function Timeline({ id, agents }: { id: string; agents: Set<string> }) {
 			lanes.set(b, line + lane);
 		}
 		line += ends.length;
-		const begins = mine[0]!.from, rested = ended > 0 && begins > ended; // nothing ran in between
 		ended = Math.max(ended, ...mine.map((b) => b.to));
 		return { turn, top, of: ends.length, mine, rested, word: whole.ends.get(turn) ?? "", by: (agents.has(whole.threads.get(turn) ?? "") ? "nobody" : "person") as By };
 	});
@@ -126,8 +127,10 @@ export function Timeline({ id, agents }: { id: string; agents: Set<string> }) {
 					<span>decided:</span>{legend.map(([by, word]) => <span><Knot kind="tool_call" by={by} /> {word}</span>)}
 				</span>
 				<span class="grow" />
-				<Button onClick={() => scale(0.5)}>Zoom in</Button><Button disabled={until ? "" : "All of it is shown."} onClick={() => scale(2)}>Zoom out</Button><Button disabled={until ? "" : "All of it is shown."} onClick={() => ask({ zoom: "" })}>All</Button>
-				<Button onClick={() => ask({ as: table ? "" : "table" })}>{table ? "As bars" : "As a table"}</Button>
+				<span class="actions">
+					<Button onClick={() => scale(0.5)}>Zoom in</Button><Button disabled={until ? "" : "All of it is shown."} onClick={() => scale(2)}>Zoom out</Button><Button disabled={until ? "" : "All of it is shown."} onClick={() => ask({ zoom: "" })}>All</Button>
+					<Button onClick={() => ask({ as: table ? "" : "table" })}>{table ? "As bars" : "As a table"}</Button>
+				</span>
 			</div>
 			{all.length === 0 ? <Empty title="Nothing took time in this range." /> : table ? (
 				<div class="table" tabIndex={0} role="region" aria-label="What took how long"><table>
@@ -152,7 +155,7 @@ export function Timeline({ id, agents }: { id: string; agents: Set<string> }) {
 							if (range && Math.abs(point(e) - range[0]) / x.length > 0.01) zoom(x.time(Math.min(range[0], point(e))), x.time(Math.max(range[0], point(e))));
 							drag(null);
 						}}>
-						{[0, 1, 2, 3, 4].map((n) => <text x={n * 20 + "%"} y="14" dx="2">{tick(x.time((n / 5) * x.length), x.length)}</text>)}
+						{[0, 1, 2, 3, 4].map((n) => <text class="tick" x={n * 20 + "%"} y="14" dx="2">{tick(x.time((n / 5) * x.length), x.length)}</text>)}
 						{heads.map((h) => <line x1="0" x2="100%" y1={h.top * high + head} y2={h.top * high + head} class="rule" />)}
 						{x.folds.map((f) => <><line x1={(f.at / x.length) * 100 + "%"} x2={(f.at / x.length) * 100 + "%"} y1={head} y2="100%" class="fold"><title>{length(f.ms)} without anything, folded</title></line><text x={(f.at / x.length) * 100 + "%"} y={head + 12} text-anchor="middle">⋯ {length(f.ms)}</text></>)}
 						{all.map((b) => {

@@ -8,6 +8,7 @@ import { ask, at } from "../route";
 import type { Fact, Page, Session } from "../types";
 import { Ago, Button, Chips, clock, count, Empty, Failed, Icon, Skeleton, visible, Written } from "../ui";
 import { Diff } from "../pages/approvals";
+import { Knot } from "./rope";
 
 interface Change { path: string; op: string; at: string; call?: string; event: string; before?: string; after?: string; kept: boolean }
 
@@ -43,7 +44,7 @@ export function Changes({ s }: { s: Session }) {
 				const by = list.map((c) => data.decided.get(c.call ?? "")).filter((d) => d !== undefined);
 				return (
 					<details key={path} open={files.size <= 5}>
-						<summary><Icon name="file-diff" /> <code>{visible(path)}</code> <span class="muted">{end.op}{list.length > 1 ? `, ${list.length} times` : ""} <Ago time={end.at} /></span></summary>
+						<summary><Knot kind="file_change" by={by.some((d) => d.source === "person") ? "person" : by.length ? "rule" : "nobody"} /> <code>{visible(path)}</code> <span class="muted">{end.op}{list.length > 1 ? `, ${list.length} times` : ""} <Ago time={end.at} /></span></summary>
 						<p class="muted">decided by {by.length ? [...new Set(by.map((d) => (d.source === "person" ? "a person" : d.rule)))].join(", ") : "–"}{end.call && <> · <a href={`/sessions/${s.id}?item=tool_call/${end.call}`}>the call</a></>}</p>
 						<Between session={s.id} path={path} op={end.op} before={first.before} after={end.after} kept={first.kept} />
 					</details>
