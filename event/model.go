@@ -23,6 +23,7 @@ type ModelRequested struct {
 	Note     string `json:"note,omitempty"`   // the runtime's message to the model, after the range
 	Tokens   int64  `json:"tokens,omitempty"` // estimate of the input; 0: nothing of it was counted
 	Fixed    int64  `json:"fixed,omitempty"`  // of instructions and tools, before the model's own factor
+	Room     int64  `json:"room,omitempty"`   // tokens of the model's context that are for the input; 0: not known
 
 	MaxOutput int64 `json:"maxOutput,omitempty"` // tokens that the answer may have; 0: the provider's default
 

@@ -47,6 +47,9 @@ func (f *Fold) Take() []Block {
 	return out
 }
 
+// Finished is how many blocks Take would return.
+func (f *Fold) Finished() int { return len(f.out) }
+
 // Live returns the blocks that aren't finished, in the order in which they began.
 func (f *Fold) Live() []Block {
 	out := make([]Block, 0, len(f.live))

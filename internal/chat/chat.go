@@ -125,7 +125,7 @@ type Left struct {
 // Run holds a conversation until the person leaves. What runs then is parked when the
 // caller closes the runtime.
 func Run(ctx context.Context, o Options) (Left, error) {
-	c := &Chat{Options: o, began: o.Now(), jobs: newJobs(ctx, o.Terminal.Guard), items: make(chan arrival, 256)}
+	c := &Chat{Options: o, began: o.Now(), jobs: newJobs(ctx, o.Terminal.Guard), items: make(chan arrival, takenAtOnce)}
 	defer c.jobs.close()
 	c.print(o.Notes...)
 	c.fresh()
@@ -195,14 +195,17 @@ func (c *Chat) loop() error {
 	return nil
 }
 
-// takenAtOnce is how much of what a session brings is taken before it is shown. What is
-// finished is held until then: each of them may bring a hundred lines.
-const takenAtOnce = 16
+// How much of what a session brings is taken before it is shown, and how many blocks that
+// are finished with it: what is finished is held until then.
+const (
+	takenAtOnce    = 16
+	finishedAtOnce = 64
+)
 
 // take takes what a session brings, and what else has come by now.
 func (c *Chat) take(a arrival) error {
 	for range takenAtOnce {
-		if err := c.arrived(a); err != nil {
+		if err := c.arrived(a); err != nil || c.conv.fold.Finished() >= finishedAtOnce {
 			return err
 		}
 		select {
@@ -313,23 +316,17 @@ func (c *Chat) content(session belay.SessionID) func(belay.Ref) ([]byte, error) 
 	}
 }
 
-// look finds out what the status line says of the folder and the context.
+// look finds out what the status line says of the folder.
 func (c *Chat) look() {
-	id, thread, dir := c.conv.session, c.conv.thread, c.conv.workspace
+	if c.Runtime.Server() != "" {
+		return
+	}
+	id, dir := c.conv.session, c.conv.workspace
 	c.jobs.start(func(ctx context.Context) func() {
-		branch := ""
-		if c.Runtime.Server() == "" {
-			branch = c.Desk.Branch(ctx, dir)
-		}
-		var used struct {
-			Full int `json:"full"`
-		}
-		if thread != "" {
-			c.Runtime.Read(ctx, "getThreadContext", Query{ID: string(thread)}, &used) //nolint:errcheck // then nothing is shown of it
-		}
+		branch := c.Desk.Branch(ctx, dir)
 		return func() {
-			if c.branch = branch; c.conv.session == id {
-				c.conv.full = used.Full
+			if c.conv.session == id {
+				c.branch = branch
 			}
 		}
 	})

@@ -29,7 +29,8 @@ type conversation struct {
 	ended     int             // how many
 	outputs   []block.Call    // calls whose programs printed something, by their numbers
 	answered  place           // of the last turn's answers; zero: there is none yet
-	full      int             // percent of the model's context that is used; 0: not known
+	used      int64           // tokens of the conversation, about; 0: not known
+	room      int64           // tokens that the model reads of it; 0: not known
 	stale     time.Time       // since when the server can't be reached; zero: it can be
 	files     []block.File    // as calls changed them, in order
 }
@@ -83,10 +84,20 @@ func (c *conversation) apply(cursor string, ev event.Envelope) {
 		c.endOf(ev.IDs.Turn, belay.Completed, p.Stats)
 	case event.TurnFailed:
 		c.endOf(ev.IDs.Turn, p.Outcome, p.Stats)
-	case event.ModelDelta, event.ModelCompleted:
+	case event.ModelRequested:
+		c.used, c.room = p.Tokens, p.Room
+	case event.ModelDelta:
 		c.answered.upTo = ev.ID()
+	case event.ModelCompleted:
+		c.answered.upTo = ev.ID()
+		if c.used += p.Text.Tokens; p.Usage.Reported {
+			c.used = p.Usage.Total()
+		}
+	case event.ContextCompactionCompleted:
+		c.used = p.TokensAfter
 	case event.HistoryRollbackCompleted:
 		if p.Scope == event.ScopeThread {
+			c.used = 0
 			c.turns = slices.DeleteFunc(c.turns, func(t pastTurn) bool { return slices.Contains(p.Turns, t.id) })
 		}
 	}

@@ -207,8 +207,8 @@ func (c *Chat) activity(l look, width int) string {
 // status is the line at the bottom: model, mode, context, cost, branch.
 func (c *Chat) status(l look, width int) string {
 	parts := c.settled()
-	if c.conv.full > 0 {
-		parts = append(parts, fmt.Sprintf("ctx %d %%", c.conv.full))
+	if full := c.conv.used * 100 / max(1, c.conv.room); full > 0 && c.conv.room > 0 {
+		parts = append(parts, fmt.Sprintf("ctx %d %%", full))
 	}
 	if state := c.conv.cost.State(); state == "known" || state == "estimated" || state == "at_least" {
 		parts = append(parts, block.Money(c.conv.cost))

@@ -44,6 +44,8 @@ const (
 func (v *performer) callModel(ctx context.Context, run *engine.Run, eff core.CallModel) []core.Fact {
 	a := &answer{v: v, run: run, eff: eff, began: v.e.c.Now()}
 	a.since = a.began
+	a.text = answerText{st: v.e.c.Store}
+	defer a.text.close()
 	a.clean = v.e.c.Secrets.Writer(&a.text)
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
 	err := v.read(ctx, run, a)
@@ -156,7 +158,7 @@ func (a *answer) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, error
 		if err != nil {
 			return err
 		}
-		a.take(chunk)
+		a.take(ctx, chunk)
 		if a.size > maxAnswer {
 			return &model.Error{Class: "transient", Code: "TOO_LARGE", Message: fmt.Sprintf("the answer has more than %d MB", maxAnswer>>20)}
 		}
@@ -198,10 +200,9 @@ type answer struct {
 
 	settings belay.Settings // of this attempt: it may go to another model than the session's
 
-	text  strings.Builder
+	text  answerText
 	clean *secret.Writer // in front of text: a secret may come in pieces
 	shown int            // bytes of text that were shown live
-	saved int            // bytes of text in checkpoints
 	size  int            // bytes that are kept of the answer
 	since time.Time      // of the last checkpoint
 	calls []model.Call
@@ -215,7 +216,7 @@ type answer struct {
 	pictureBytes int
 }
 
-func (a *answer) take(c model.Chunk) {
+func (a *answer) take(ctx context.Context, c model.Chunk) {
 	a.run.Beat()
 	if a.first.IsZero() {
 		a.first = a.v.e.c.Now()
@@ -227,7 +228,7 @@ func (a *answer) take(c model.Chunk) {
 	if c.Text != "" {
 		_, _ = a.clean.Write([]byte(strings.ToValidUTF8(c.Text, "\uFFFD"))) // into memory: can't fail
 		a.show()
-		a.checkpoint()
+		a.checkpoint(ctx)
 	}
 	if c.Image != nil {
 		a.draw(c.Image)
@@ -261,26 +262,33 @@ func reported(u belay.Usage) belay.Usage {
 
 // show passes on what has come since the last time.
 func (a *answer) show() {
-	if text := a.text.String()[a.shown:]; text != "" {
+	if text := a.text.from(a.shown); text != "" {
 		a.v.e.c.Live(event.Delta{Stream: a.v.stream, IDs: a.eff.IDs, Kind: "text", Attempt: a.eff.Attempt, Offset: int64(a.shown), Text: text})
 		a.shown += len(text)
 	}
 }
 
 // checkpoint records text that is still flowing, every 4 KB or two seconds.
-func (a *answer) checkpoint() {
+func (a *answer) checkpoint(ctx context.Context) {
 	now := a.v.e.c.Now()
-	if a.text.Len()-a.saved < deltaBytes && now.Sub(a.since) < deltaEvery {
+	if len(a.text.open) < deltaBytes && now.Sub(a.since) < deltaEvery {
 		return
 	}
-	rest := a.text.String()[a.saved:]
-	for rest != "" {
-		piece := event.CutText(rest, 2*deltaBytes)
-		a.run.Record(core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(a.saved), Text: piece}})
-		a.saved += len(piece)
-		rest = rest[len(piece):]
+	for at, piece := range a.text.settle(ctx) {
+		a.run.Record(core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(at), Text: piece}})
 	}
 	a.since = now
+}
+
+// lastCheckpoint are the checkpoints of what came of a long text since the last one:
+// whoever followed them has all of it and needn't read it.
+func (a *answer) lastCheckpoint(ctx context.Context) (facts []core.Fact) {
+	for at, piece := range a.text.settle(ctx) {
+		if a.text.out != nil {
+			facts = append(facts, core.Fact{IDs: a.eff.IDs, Data: event.ModelDelta{Attempt: a.eff.Attempt, Offset: int64(at), Text: piece}})
+		}
+	}
+	return facts
 }
 
 // whole returns the facts of a whole answer, for one append: what the provider
@@ -294,6 +302,7 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 	if err != nil {
 		return nil, err
 	}
+	facts = append(facts, a.lastCheckpoint(ctx)...)
 	p, err := a.completed(ctx, list)
 	if err != nil {
 		return nil, err
@@ -308,20 +317,22 @@ func (a *answer) whole(ctx context.Context) ([]core.Fact, error) {
 func (a *answer) completed(ctx context.Context, pictures []belay.Attachment) (event.ModelCompleted, error) {
 	p := event.ModelCompleted{Attempt: a.eff.Attempt, Stop: a.stop, Usage: a.usage, Images: pictures,
 		FirstMS: a.first.Sub(a.began).Milliseconds(), TookMS: a.v.e.c.Now().Sub(a.began).Milliseconds()}
-	if a.text.Len() == 0 && len(a.calls) == 0 && len(pictures) == 0 {
+	if a.text.len() == 0 && len(a.calls) == 0 && len(pictures) == 0 {
 		if a.stop == "refused" { // another try meets the same refusal
 			return p, &model.Error{Class: "refused", Code: "REFUSED", Message: "the model refused to answer"}
 		}
 		return p, &model.Error{Class: "transient", Code: "EMPTY", Message: "the model's answer was empty"}
 	}
 	var err error
-	if p.Text, err = a.v.e.content(ctx, a.text.String(), "text/plain"); err != nil {
+	if p.Text, err = a.text.content(ctx, a.v.e); err != nil {
 		return p, err
 	}
 	if p.Searches, err = a.searched(ctx); err != nil {
 		return p, err
 	}
-	p.Misfit = a.outputError()
+	if p.Misfit, err = a.outputError(ctx, p.Text); err != nil {
+		return p, err
+	}
 	if p.Echo, err = a.v.e.keepEcho(ctx, a.echo); err != nil {
 		return p, err
 	}
@@ -373,10 +384,10 @@ func (a *answer) fit(ctx context.Context, p *event.ModelCompleted) error {
 
 // failed is the fact of an attempt without an answer. Text that came is kept.
 func (a *answer) failed(ctx context.Context, err error) event.ModelFailed {
-	p := event.ModelFailed{Attempt: a.eff.Attempt, Offset: int64(a.text.Len())}
-	if a.text.Len() > 0 {
+	p := event.ModelFailed{Attempt: a.eff.Attempt, Offset: int64(a.text.len())}
+	if a.text.len() > 0 {
 		// A context that ended must not cost the text that was there.
-		if c, err := a.v.e.content(context.WithoutCancel(ctx), a.text.String(), "text/plain"); err == nil {
+		if c, err := a.text.content(context.WithoutCancel(ctx), a.v.e); err == nil {
 			p.Partial, p.PartialRef = c.Text, c.Ref
 		}
 	}
@@ -417,7 +428,7 @@ func (a *answer) charged(p *event.ModelFailed) {
 	case hangs == "NO_ANSWER" || hangs == "SILENT" || hangs == "TOO_LONG":
 		p.Charge = event.ChargeAll
 	case p.Problem.Class == "cancelled" || !a.first.IsZero():
-		p.Charge, p.Tokens = event.ChargePart, int64(tokens.Rough(a.text.String()))
+		p.Charge, p.Tokens = event.ChargePart, int64(a.text.count.Rough())
 		for _, c := range a.calls {
 			p.Tokens += int64(tokens.Rough(c.Args))
 		}

@@ -1,9 +1,11 @@
 package effect
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
-	"strings"
 
+	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/tool"
 )
@@ -30,18 +32,24 @@ func checkOutput(schema, args []byte) *event.Problem {
 // outputError returns why a plain answer isn't the output that the turn asks for: one
 // value of JSON that fits the schema, and nothing else. Empty: it is, or the turn
 // asks for none, or the answer is no end of the turn anyway.
-func (a *answer) outputError() string {
+func (a *answer) outputError(ctx context.Context, said belay.Content) (string, error) {
 	schema := a.rules.Answer()
 	if len(schema) == 0 || len(a.calls) > 0 || a.stop != "stop" {
-		return ""
+		return "", nil
 	}
-	text := []byte(strings.TrimSpace(a.text.String()))
-	if !json.Valid(text) {
-		return "it is not JSON alone"
+	text := []byte(said.Text)
+	if said.Ref != nil {
+		var err error
+		if text, err = a.v.e.c.Store.Get(ctx, said.Ref.Digest); err != nil {
+			return "", err
+		}
 	}
-	said, err := tool.Misfit(schema, text)
+	if text = bytes.TrimSpace(text); !json.Valid(text) {
+		return "it is not JSON alone", nil
+	}
+	misfit, err := tool.Misfit(schema, text)
 	if err != nil {
-		said = err.Error()
+		misfit = err.Error()
 	}
-	return event.CutText(said, 1000)
+	return event.CutText(misfit, 1000), nil
 }

@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/scripted"
+	"github.com/belay-run/belay/internal/model/tokens"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
@@ -298,6 +299,27 @@ func TestTextIsCheckpointedAndKeptWhenInterrupted(t *testing.T) {
 		end := find[event.TurnFailed](log)[0]
 		if end.Outcome != belay.Cancelled || end.PartialRef == nil || end.PartialRef.Size != 9000 {
 			t.Errorf("ended %+v", end)
+		}
+	})
+}
+
+// Who has followed the checkpoints of a long answer needn't read it.
+func TestTheCheckpointsOfALongAnswerHaveAllOfIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		text := strings.TrimSpace(strings.Repeat("word ", 2100))
+		b := newBench(t, "name: t\nsteps:\n  - text: "+text+"\n", nil)
+		b.submit(1, "go")
+		if err := b.e.Session(t.Context(), sess, nil); err != nil {
+			t.Fatal(err)
+		}
+		log := b.log()
+		step := find[event.ModelCompleted](log)[0].Text
+		var saved strings.Builder
+		for _, d := range find[event.ModelDelta](log) {
+			saved.WriteString(d.Text)
+		}
+		if saved.String() != text || step.Ref == nil || step.Ref.Digest != belay.DigestOf([]byte(text)) || step.Tokens != tokens.Text(text) {
+			t.Errorf("%d bytes in checkpoints, the answer is %+v", saved.Len(), step)
 		}
 	})
 }

@@ -24,7 +24,7 @@ func (a *Program) LocalChat(ctx context.Context, ws string) (*local.Runtime, err
 		return nil, err
 	}
 	reads := a.Reader(st).Reads
-	hub, err := feed.New(ctx, st, feed.Options{Ring: 1 << 20, Snapshot: read.Snapshot(st, reads.Views)})
+	hub, err := feed.New(ctx, st, feed.Options{Ring: 256 << 10, Snapshot: read.Snapshot(st, reads.Views)})
 	if err != nil {
 		return nil, errors.Join(err, st.Close())
 	}

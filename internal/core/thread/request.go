@@ -78,7 +78,7 @@ func (d *decision) ask(kind string) {
 	}
 	d.record(core.Fact{IDs: ids, Data: event.ModelRequested{
 		Attempt: 1, Kind: kind, Limit: limit, Provider: to.Provider, Model: to.Model,
-		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Search: d.maySearch(kind),
+		From: d.from(), To: d.Seq + int64(len(d.ready.Decided)), Note: note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Room: max(0, usable(to)), Search: d.maySearch(kind),
 	}})
 	spending{d}.announce(ids, modelKey(ids.Step, 1), r)
 	d.deliversNews()
@@ -99,7 +99,7 @@ func (d *decision) again(from int64) {
 	}
 	d.record(d.fact(event.ModelRequested{
 		Attempt: st.Attempt + 1, Kind: st.Kind, Limit: st.Limit, Provider: to.Provider, Model: to.Model,
-		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Search: d.maySearch(st.Kind),
+		From: from, To: until, Note: st.Note, MaxOutput: r.Most, Tokens: r.Input, Fixed: d.fixed(), Room: max(0, usable(to)), Search: d.maySearch(st.Kind),
 	}))
 	spending{d}.announce(d.ids(), modelKey(st.ID, st.Attempt+1), r)
 }

@@ -50,14 +50,15 @@ func (c *Cache) index(d belay.Digest, text string) *window.Index {
 
 // Feed folds facts that were just appended, so that the next request needs no
 // look into the store. A stream's first facts begin its conversation. One that is
-// in use, or isn't right before the facts, reads them with its next request.
+// in use, or isn't right before the facts, reads them with its next request. So it does
+// from a long answer on, of which nothing is held before it is sent.
 func (c *Cache) Feed(ctx context.Context, s belay.StreamID, events []event.Envelope) {
 	if s.Kind() != belay.KindThread || len(events) == 0 {
 		return
 	}
 	v := c.Take(s)
 	for _, ev := range events {
-		if ev.Seq != v.seq+1 || v.seq == 0 && hasBase(ev.Data) {
+		if ev.Seq != v.seq+1 || v.seq == 0 && hasBase(ev.Data) || isLong(ev.Data) {
 			break
 		}
 		if v.apply(ctx, c.st, ev) != nil {
@@ -68,4 +69,12 @@ func (c *Cache) Feed(ctx context.Context, s belay.StreamID, events []event.Envel
 	if v.seq > 0 {
 		c.Give(v)
 	}
+}
+
+// longAnswer is how many bytes an answer has at least that isn't read when it is recorded.
+const longAnswer = 256 << 10
+
+func isLong(p event.Payload) bool {
+	a, ok := p.(event.ModelCompleted)
+	return ok && a.Text.Ref != nil && a.Text.Ref.Size >= longAnswer
 }

@@ -121,10 +121,24 @@ func apart(a, b byte) bool {
 // pass. Prose in English and code come out within a fifth of Default's count,
 // other languages too high.
 func Rough(text string) int {
-	quarters, run := 0, byte(0) // of a token; the kind of the last byte
-	length := 0                 // of the run so far
-	for i := range len(text) {
-		b := text[i]
+	var s Sum
+	s.Add(text)
+	return s.Rough()
+}
+
+// Sum counts a text that comes in pieces as it would be counted whole. The zero value is
+// the empty text.
+type Sum struct {
+	quarters int  // of a token
+	run      byte // the kind of the last byte; 0: there is none
+	length   int  // of the run so far
+}
+
+// Add takes the next piece.
+func (s *Sum) Add(piece string) {
+	quarters, run, length := s.quarters, s.run, s.length
+	for i := range len(piece) {
+		b := piece[i]
 		k := kindOf(b)
 		if k != run {
 			run, length = k, 0
@@ -132,11 +146,19 @@ func Rough(text string) int {
 		quarters += cost(k, length)
 		length++
 	}
-	if text == "" {
+	*s = Sum{quarters, run, length}
+}
+
+// Rough is what the function Rough says of the text so far.
+func (s *Sum) Rough() int {
+	if s.run == 0 {
 		return 0
 	}
-	return max(1, (quarters+3)/4)
+	return max(1, (s.quarters+3)/4)
 }
+
+// Text is what the function Text says of the text so far.
+func (s *Sum) Text() int64 { return perMessage + int64(s.Rough()) }
 
 const (
 	letter = iota + 1

@@ -196,3 +196,19 @@ func BenchmarkCount(b *testing.B) {
 		}
 	})
 }
+
+func TestPiecesSumToTheRoughCountOfTheWhole(t *testing.T) {
+	for _, text := range []string{"", "a", "Some words,  12345 and ÄÖÜ 漢字\n\n\nHTTPServer(x)"} {
+		for n := 1; n <= 5; n++ {
+			var s Sum
+			for rest := text; rest != ""; {
+				at := min(n, len(rest))
+				s.Add(rest[:at])
+				rest = rest[at:]
+			}
+			if s.Rough() != Rough(text) || s.Text() != Text(text) {
+				t.Errorf("%q by %d bytes: %d and %d, want %d and %d", text, n, s.Rough(), s.Text(), Rough(text), Text(text))
+			}
+		}
+	}
+}
