@@ -4,8 +4,11 @@ import (
 	"context"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Allowed is what an agent may use at most; what of it is zero isn't limited.
@@ -46,4 +49,33 @@ func WorkOf(ctx context.Context, r *Runtime, agent string) (all []AgentWork, err
 		all = append(all, w)
 	}
 	return all, err
+}
+
+// LifeOf is the life of an agent, as facts tell of it: of its file, and of its runs in those
+// sessions in which it ended last or works.
+func LifeOf(ctx context.Context, r *Runtime, called, path string, ends []view.AgentEnd, works []AgentWork) (*story.AgentLife, error) {
+	fold := story.NewLifeFold(called, path)
+	sessions := []belay.SessionID{belay.SystemSession}
+	for _, e := range ends {
+		sessions = append(sessions, e.Session)
+	}
+	for _, w := range works {
+		sessions = append(sessions, w.Session)
+	}
+	seen := map[belay.SessionID]bool{}
+	for _, s := range sessions {
+		if seen[s] || s == "" {
+			continue
+		}
+		seen[s] = true
+		for rec, err := range r.Store.Window(ctx, store.Window{Session: s}) {
+			if err != nil {
+				return nil, err
+			}
+			if _, file := rec.Event.Data.(event.ArtifactChanged); file == (s == belay.SystemSession) {
+				fold.Apply(rec.Event)
+			}
+		}
+	}
+	return fold.Sum(), ctx.Err()
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // Reads are the rows of this feature.
@@ -53,7 +54,8 @@ type AgentFile struct {
 	Recorded time.Time       `json:"recorded,omitzero"` // when its file was seen first as it is
 	Ends     []view.AgentEnd `json:"ends,omitempty"`    // of its last runs, the newest last
 
-	Working []app.AgentWork `json:"working,omitempty"` // of one that is asked for by its name: its turns that haven't ended
+	Working []app.AgentWork  `json:"working,omitempty"` // of one that is asked for by its name: its turns that haven't ended
+	Life    *story.AgentLife `json:"life,omitempty"`    // of such a one
 }
 
 // AgentHealth is how an agent is.
@@ -128,7 +130,10 @@ func Of(c *agentfile.Catalog, w Wanted, book *config.TrustBook, runs map[string]
 func list(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*AgentFiles, error) {
 	all, err := in(ctx, c.Runtime, q.Values.Get("workspace"), Wanted{q.Values.Get("agent"), q.Values.Get("capability"), q.Values.Get("tool"), q.Values.Get("domain")})
 	if err == nil && q.Values.Get("agent") != "" {
-		all[0].Working, err = app.WorkOf(ctx, c.Runtime, all[0].Called())
+		a := &all[0]
+		if a.Working, err = app.WorkOf(ctx, c.Runtime, a.Called()); err == nil {
+			a.Life, err = app.LifeOf(ctx, c.Runtime, a.Called(), a.Path, a.Ends, a.Working)
+		}
 	}
 	return &AgentFiles{f, all}, err
 }

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // AgentFiles are the agents of a place that are kept as files, with what they need and isn't
@@ -56,17 +57,23 @@ func (h *Host) AgentRecords(ctx context.Context) (*config.TrustBook, map[string]
 	return book, runs, err
 }
 
-// AgentWork are the turns of an agent that haven't ended. None, if there is no store yet.
-func (h *Host) AgentWork(ctx context.Context, agent string) ([]app.AgentWork, error) {
+// AgentWork are the turns of an agent that haven't ended, and its life. None, if there is no
+// store yet.
+func (h *Host) AgentWork(ctx context.Context, called, path string, ends []view.AgentEnd) ([]app.AgentWork, *story.AgentLife, error) {
 	st, release, err := h.borrow(ctx)
 	if st == nil || err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer release()
 	if err := view.Catchup(ctx, st); err != nil && belay.CodeOf(err) != belay.CodeStoreReadOnly {
-		return nil, err
+		return nil, nil, err
 	}
-	return app.WorkOf(ctx, h.Reader(st), agent)
+	works, err := app.WorkOf(ctx, h.Reader(st), called)
+	if err != nil {
+		return nil, nil, err
+	}
+	life, err := app.LifeOf(ctx, h.Reader(st), called, path, ends, works)
+	return works, life, err
 }
 
 // healthWithin is how long a health command may take.

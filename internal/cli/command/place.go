@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/config/template"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 func (a *Program) placeFromEnv() {
@@ -151,8 +152,9 @@ type Agents interface {
 	// AgentRecords are what is known of agents besides their files: what people made of
 	// them, and their runs.
 	AgentRecords(ctx context.Context) (*config.TrustBook, map[string]view.AgentRuns, error)
-	// AgentWork are the turns of an agent that haven't ended.
-	AgentWork(ctx context.Context, agent string) ([]app.AgentWork, error)
+	// AgentWork are the turns of an agent that haven't ended, and its life, as facts tell of
+	// it.
+	AgentWork(ctx context.Context, called, path string, ends []view.AgentEnd) ([]app.AgentWork, *story.AgentLife, error)
 }
 
 // Rules are what calls are decided by.

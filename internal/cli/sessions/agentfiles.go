@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/eval"
 	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/view/story"
 )
 
 // agentFiles are the agents that are kept as files.
@@ -109,7 +110,7 @@ func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 		return 0, err
 	}
 	x := all[0]
-	if x.Working, err = a.AgentWork(ctx, x.Called()); err != nil {
+	if x.Working, x.Life, err = a.AgentWork(ctx, x.Called(), x.Path, x.Ends); err != nil {
 		return 0, err
 	}
 	return a.Show(x, func() {
@@ -130,6 +131,11 @@ func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 		}
 		if !x.Recorded.IsZero() {
 			line("recorded", x.Recorded.UTC().Format(time.RFC3339)+": belay events sess_runtime --type artifact.changed")
+		}
+		if x.Life != nil {
+			for _, p := range x.Life.File {
+				line(p.Name, lived(p))
+			}
 		}
 		for _, e := range x.Ends {
 			line(map[bool]string{true: "completed", false: "failed"}[e.Good], strings.TrimSuffix(e.At.UTC().Format(time.RFC3339)+": belay why "+string(e.Session), ": belay why "))
@@ -181,10 +187,27 @@ func (c *agentsShowCmd) Run(ctx context.Context, a *command.Program) (int, error
 		for _, f := range x.Findings {
 			line(f.Level, found(f))
 		}
+		if x.Life != nil {
+			for _, r := range x.Life.Runs {
+				line("run", strings.TrimSuffix(fmt.Sprintf("%s of session %s, %s", r.Turn, r.Session, r.Subagent), ", "))
+				for _, p := range r.Phases {
+					line("  "+p.Name, lived(p))
+				}
+			}
+		}
 		if x.Instructions != "" {
 			fmt.Fprintf(a.Out, "\n%s\n", term.Text(x.Instructions))
 		}
 	})
+}
+
+// lived is a phase of an agent's life in a line.
+func lived(p story.Phase) string {
+	s := p.At.UTC().Format(time.RFC3339) + " " + strings.Join(p.Facts, ", ")
+	if p.Note != "" {
+		s += ": " + p.Note
+	}
+	return s
 }
 
 // found is a finding in a line.
