@@ -100,10 +100,12 @@ type (
 
 	// Team makes a child that of several agents: its task has parts, which they do.
 	Team struct {
-		Plan    TaskPlan `json:"plan"`            // of its task
-		Members Ref      `json:"members"`         // a blob: a list of TeamMember
-		Parts   int      `json:"parts"`           // so many
-		Taint   []string `json:"taint,omitempty"` // that each begins with
+		Version string   `json:"version,omitempty"`
+		Digest  Digest   `json:"digest,omitempty"` // of its file
+		Plan    TaskPlan `json:"plan"`             // of its task
+		Members Ref      `json:"members"`          // a blob: a list of TeamMember
+		Parts   int      `json:"parts"`            // so many
+		Taint   []string `json:"taint,omitempty"`  // that each begins with
 	}
 
 	// TeamMember is a part of a team's task, and the agent that does it. It is behind those

@@ -546,6 +546,7 @@ type (
 		Rules  Ref      `json:"rules,omitzero"`
 		Reason string   `json:"reason,omitempty"` // why it waits
 		Note   string   `json:"note,omitempty"`   // to the agent: what it has to do without
+		Taint  []string `json:"taint,omitempty"`  // of what its objective was made of
 
 		Subagent SubagentID `json:"subagentId,omitempty"` // that does it, on its thread, from now on
 	}

@@ -260,7 +260,8 @@ type (
 		Status string `json:"status"` // of the standard
 		Reason string `json:"reason,omitempty"`
 
-		Priority *int `json:"priority,omitempty"` // that it has from now on
+		Priority *int     `json:"priority,omitempty"` // that it has from now on
+		Taint    []string `json:"taint,omitempty"`    // of the conversation in which it ended
 	}
 
 	// BlockTask tells a task that it can't start: another one that it waits for didn't

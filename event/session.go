@@ -59,6 +59,7 @@ type PlannedTask struct {
 	Memory   belay.MemoryNeed `json:"memory,omitzero"`    // of one that is to start: what the file of its agent declares
 	Input    *belay.Ref       `json:"input,omitempty"`    // what its input is made of when it starts
 	Text     *belay.Content   `json:"text,omitempty"`     // its objective with that input
+	Taint    []string         `json:"taint,omitempty"`    // of the conversation in which it ended
 	Optional bool             `json:"optional,omitempty"` // the task that it is a part of does without it
 
 	Goal       bool    `json:"goal,omitempty"`       // its attempts follow one another until one completes

@@ -63,7 +63,7 @@ func (t *composing) prepareTeam(ctx context.Context, c *belay.SpawnSubagent) (*e
 	}
 	list, err := t.keep(ctx, members)
 	c.Agent, c.Text.Text = t.file.Called(), t.in.Task
-	c.Team = &belay.Team{Plan: plan, Members: list, Parts: len(members)}
+	c.Team = &belay.Team{Version: t.file.Version, Digest: t.file.Digest, Plan: plan, Members: list, Parts: len(members)}
 	return nil, err
 }
 

@@ -93,7 +93,7 @@ func Run(ctx context.Context, r *app.Call, in *RunAgents, ws string, settings be
 	if err != nil {
 		return nil, err
 	}
-	if err := t.choose(cat); err != nil {
+	if err := t.choose(ctx, cat); err != nil {
 		return nil, err
 	}
 	t.settings.Agents.Running = cmp.Or(in.Max, len(t.members))
@@ -188,7 +188,7 @@ func (t *team) title() string {
 
 // choose finds the agents, those that they require, and an order in which each comes
 // behind those.
-func (t *team) choose(cat *agentfile.Catalog) error {
+func (t *team) choose(ctx context.Context, cat *agentfile.Catalog) error {
 	if len(t.in.Agents) == 0 {
 		return input.At("agents", belay.Errorf(belay.CodeUsage, "no agent is named").WithHint("belay agents list shows them"))
 	}
@@ -198,7 +198,7 @@ func (t *team) choose(cat *agentfile.Catalog) error {
 	if len(t.in.Agents) == 1 {
 		a, err := cat.Find(t.in.Agents[0])
 		if err == nil && len(a.Members) > 0 {
-			return t.fromFile(cat, a)
+			return t.fromFile(ctx, cat, a)
 		}
 	}
 	if t.in.Input != nil && len(t.in.Agents) > 1 {
@@ -282,6 +282,10 @@ func (m *member) rules(ctx context.Context, t *team) (err error) {
 	s := t.settings
 	s.Agent = m.Exactly()
 	s.Limits = s.Limits.Within(belay.Limits{Tokens: m.Allowed.Tokens, MicroUSD: m.Allowed.MicroUSD})
+	if t.file != nil {
+		of := t.file.Limits
+		s.Limits = s.Limits.Within(belay.Limits{Steps: of.Steps, Calls: of.Calls, Time: of.Time})
+	}
 	if m.ref, err = t.r.Workspaces.Rules(ctx, t.r.By.String(), t.ws, s); err != nil {
 		return err
 	}

@@ -15,9 +15,16 @@ import (
 
 // fromFile makes the team of a file's members. Each gets a task; what it begins after are
 // its edges.
-func (t *team) fromFile(cat *agentfile.Catalog, a *agentfile.Agent) error {
+func (t *team) fromFile(ctx context.Context, cat *agentfile.Catalog, a *agentfile.Agent) error {
 	if _, err := cat.Told(t.in.Agents[0], "team", t.data(), true); err != nil {
 		return input.At("input", err)
+	}
+	book, _, err := t.r.Workspaces.AgentRecords(ctx)
+	if err != nil {
+		return err
+	}
+	if refused := book.AgentControl(a.Called()).Refuses(a.Called(), a.Path); refused != nil {
+		return input.At("agents", refused)
 	}
 	parts, err := cat.Cast(a)
 	if err != nil {

@@ -203,6 +203,11 @@ func (a *Agent) readYAML(data []byte) {
 		a.checkTask(t, at("tasks", i))
 	}
 	a.team(f.Members, f.Result, at)
+	for _, key := range ofMembers {
+		if len(f.Members) > 0 && strictyaml.At(root, key) != nil {
+			a.find(Warning, CodeNotTaken, at(key), "write it into the files of the members' agents", "%s isn't taken from the file of a team: it says what one agent may do, or how its work is checked", key)
+		}
+	}
 	if len(f.Members) > 0 && (a.Instructions != "" || len(a.Tasks) > 0) {
 		a.find(Error, CodeBadFile, at("members"), "give them to a member", "a team has members, and neither instructions nor tasks of its own")
 	}
@@ -210,6 +215,9 @@ func (a *Agent) readYAML(data []byte) {
 		a.find(Error, CodeBadFile, at("instructions"), "instructions: what the agent is to know and do", "the agent has neither instructions nor tasks")
 	}
 }
+
+// ofMembers are the keys that count in the files of a team's agents, and not in its own.
+var ofMembers = []string{"model", "effort", "mode", "tools", "boundary", "capabilities", "rules", "resources", "skills", "gates", "verifier", "confidence", "retry", "fallback", "context", "health"}
 
 // work reads what is said of the agent's work as a whole.
 func (a *Agent) work(f belayFile, at func(...any) string) {

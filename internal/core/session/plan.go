@@ -142,6 +142,16 @@ func (all Plan) missing(p *Planned) string {
 	return event.CutText("You go on without the results of these, which were to be done before:"+b.String(), 2<<10)
 }
 
+// bound is the taint of the results that a task's input was made of.
+func (all Plan) bound(p *Planned) (taint []string) {
+	for _, e := range p.Edges {
+		if b := all.Find(belay.TaskID(e.Target)); p.Input != nil && e.blocks() && b != nil {
+			taint = joined(taint, b.Taint, maxTeamTaint)
+		}
+	}
+	return taint
+}
+
 // Blockers are the tasks that a task waits for.
 func (all Plan) Blockers(p *Planned) (open []belay.TaskID) {
 	for _, e := range p.Edges {
@@ -338,7 +348,7 @@ func (d *Decider) markTask(c belay.MarkTask) ([]core.Fact, []core.Send, error) {
 	if p == nil || p.Status == c.Status && c.Priority == nil {
 		return nil, nil, nil
 	}
-	facts := []core.Fact{s.planned(event.PlannedTask{Task: c.Task, Status: c.Status, Reason: c.Reason, Priority: c.Priority})}
+	facts := []core.Fact{s.planned(event.PlannedTask{Task: c.Task, Status: c.Status, Reason: c.Reason, Priority: c.Priority, Taint: joined(nil, c.Taint, maxTeamTaint)})}
 	for i := range s.Plan {
 		for _, e := range s.Plan[i].Edges {
 			if c.Status == "completed" && e.blocks() && e.Target == string(c.Task) {
@@ -497,7 +507,7 @@ func (s *State) startPlanned(rd *core.Ready, now time.Time) {
 	gift, budget := s.advance(s.Budget, next.Thread, len(rd.Decided)+1)
 	rd.Sends = append(rd.Sends, s.opens(next.Thread)...)
 	rd.Decided = append(append(rd.Decided, core.Fact{IDs: s.ids(), Data: given}), gift...)
-	rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Budget: budget, Note: s.Plan.missing(next)}})
+	rd.Sends = append(rd.Sends, core.Send{To: next.Task.Stream(), Command: belay.StartTask{Budget: budget, Note: s.Plan.missing(next), Taint: s.Plan.bound(next)}})
 }
 
 // noRoom says why the agent that is to do a task can't work, however long it waits; empty:
@@ -603,6 +613,7 @@ func (s *State) mark(m event.PlannedTask, at time.Time) {
 	if m.Text != nil {
 		p.Text = m.Text
 	}
+	p.Taint = joined(p.Taint, m.Taint, maxTeamTaint)
 	p.Begun = p.Begun || m.Status == "running"
 	if p.ended() {
 		p.Over = at

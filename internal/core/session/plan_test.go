@@ -302,3 +302,39 @@ func TestTasksWaitForAPlaceAndAge(t *testing.T) {
 		}
 	}
 }
+
+// What a task's input is made of brings the taint of the conversations it came from; a task
+// that only begins later is told nothing of them.
+// Guarantee: F28.
+func TestAResultBringsItsTaintIntoTheNextTask(t *testing.T) {
+	for _, bound := range []bool{true, false} {
+		b := newBench(t)
+		b.do(belay.CreateSession{Workspace: "/ws"})
+		plan := belay.TaskPlan{}
+		if bound {
+			plan.Input = &rules
+		}
+		b.do(belay.PlanTask{Task: "task_a"})
+		b.do(belay.PlanTask{Task: "task_b", Plan: plan, BlockedBy: []belay.Blocker{{Task: "task_a"}}})
+		b.do(belay.BeginTask{Task: "task_b", Thread: "thr_b", Turn: "turn_b", Rules: rules})
+		b.do(belay.MarkTask{Task: "task_a", Status: "completed", Taint: []string{"web:example.org"}})
+		sends := b.decides()
+		if bound {
+			if len(sends) > 0 {
+				t.Fatalf("before its input is made: %v", sends)
+			}
+			e := event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: belay.IDs{Session: "sess_1"}, Data: event.SessionUpdated{Planned: &event.PlannedTask{Task: "task_b", Status: "queued", Text: &belay.Content{Text: "x"}}}}
+			b.d.Apply(e)
+			sends = b.decides()
+		}
+		var got []string
+		for _, s := range sends {
+			if c, is := s.Command.(belay.StartTask); is {
+				got = append(c.Taint, "started")
+			}
+		}
+		if want := map[bool]string{true: "[web:example.org started]", false: "[started]"}[bound]; fmt.Sprint(got) != want {
+			t.Errorf("bound %v: %v", bound, got)
+		}
+	}
+}

@@ -115,7 +115,7 @@ func (d *Decider) start(c belay.StartTask) ([]core.Fact, []core.Send, error) {
 		ids.Subagent, on = c.Subagent, c.Thread
 		facts = append(facts, core.Fact{IDs: ids, Data: event.TaskDelegated{To: "subagent", Thread: on}})
 	}
-	turn := belay.SubmitTurn{Turn: p.Turn, Text: s.Objective, Rules: *p.Rules, Priority: p.Priority, Budget: c.Budget, Taint: p.Taint, Checks: s.Acceptance, Note: c.Note}
+	turn := belay.SubmitTurn{Turn: p.Turn, Text: s.Objective, Rules: *p.Rules, Priority: p.Priority, Budget: c.Budget, Taint: slices.Concat(p.Taint, c.Taint), Checks: s.Acceptance, Note: c.Note}
 	if p.Text != nil {
 		turn.Text = *p.Text
 	}
@@ -457,7 +457,10 @@ func (s *State) marks(status, reason string) []core.Send {
 // report tells the session how the sub-agent ended whose task this is, or the task that
 // it planned.
 func (s *State) report(end belay.AttemptEnd) []core.Send {
-	marks := s.marks(event.TaskStatus(ended(end)), end.Reason)
+	var marks []core.Send
+	if s.Plan {
+		marks = []core.Send{{To: s.Session.Stream(), Command: belay.MarkTask{Task: s.Task, Status: event.TaskStatus(ended(end)), Reason: end.Reason, Taint: end.Taint}}}
+	}
 	if s.Subagent == "" {
 		return marks
 	}
