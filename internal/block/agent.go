@@ -3,6 +3,7 @@ package block
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -24,6 +25,8 @@ type Agent struct {
 	Began time.Time // it works since then
 	Cost  event.CostSum
 	End   *belay.AttemptEnd // nil: it is open
+
+	thread belay.ThreadID // its own; that of the block is its parent's
 }
 
 // family takes what happens to agents that were started, and reports whether nothing
@@ -32,14 +35,14 @@ func (f *Fold) family(ev event.Envelope) bool {
 	switch p := ev.Data.(type) {
 	case event.SubagentSpawned:
 		if f.agents == nil {
-			f.agents, f.spawned = map[belay.StreamID]belay.SubagentID{}, map[belay.CallID]bool{}
+			f.agents, f.spawned = map[belay.StreamID]belay.SubagentID{}, map[belay.CallID]belay.SubagentID{}
 		}
-		f.spawned[ev.IDs.Call] = true
+		f.spawned[ev.IDs.Call] = ev.IDs.Subagent
 		f.agents[p.Thread.Stream()] = ev.IDs.Subagent
 		if call := f.find(KindCall, string(ev.IDs.Call)); call != nil { // the agent stands for it
 			f.drop(call)
 		}
-		f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Objective.Text, Depth: p.Depth, Waits: p.Waits, Began: ev.Time}
+		f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Objective.Text, Depth: p.Depth, Waits: p.Waits, Began: ev.Time, thread: p.Thread}
 	case event.SubagentInput:
 		if p.Again && f.find(KindAgent, string(ev.IDs.Subagent)) == nil {
 			f.begin(ev, KindAgent, string(ev.IDs.Subagent)).Agent = &Agent{Name: p.Nickname, Kind: p.Agent, Task: p.Text.Text, Depth: p.Depth, Waits: p.Waits, Began: ev.Time}
@@ -53,9 +56,29 @@ func (f *Fold) family(ev event.Envelope) bool {
 	case event.SubagentFailed:
 		f.agentEnded(ev, p.AttemptEnd)
 	default:
-		return f.spawned[ev.IDs.Call] || f.ofAgent(ev)
+		id, spawned := f.spawned[ev.IDs.Call]
+		if p, ok := ev.Data.(event.ToolFailed); ok && spawned && p.Final { // its end comes when its parent has ended, and perhaps nobody looks any more
+			f.leave(id, ev.Time, p.Problem.Message)
+		}
+		return spawned || f.ofAgent(ev)
 	}
 	return true
+}
+
+// leave folds an agent that nothing waits for any more, and those below it that work: they
+// end.
+func (f *Fold) leave(id belay.SubagentID, at time.Time, why string) {
+	b := f.find(KindAgent, string(id))
+	if b == nil {
+		return
+	}
+	for _, below := range slices.Clone(f.live) {
+		if below.Kind == KindAgent && below.Thread == b.Agent.thread {
+			f.leave(belay.SubagentID(below.ID), at, why)
+		}
+	}
+	b.Agent.End = &belay.AttemptEnd{Outcome: belay.Cancelled, Reason: why, AttemptUse: belay.AttemptUse{Calls: b.Agent.Calls, Active: belay.Duration(at.Sub(b.Agent.Began))}}
+	f.done(b)
 }
 
 func (f *Fold) agentEnded(ev event.Envelope, end belay.AttemptEnd) {

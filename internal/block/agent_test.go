@@ -47,3 +47,37 @@ func TestALineOfAnAgentHasItsTimeAndCost(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+// TestAnInterruptFoldsTheLinesOfAgents: the turn's follower leaves with the turn, and the
+// agents' own ends come later.
+func TestAnInterruptFoldsTheLinesOfAgents(t *testing.T) {
+	start := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	var f block.Fold
+	apply := func(ids belay.IDs, stream belay.StreamID, after time.Duration, data event.Payload) {
+		f.Apply(event.Envelope{Stream: stream, Time: start.Add(after), IDs: ids, Data: data})
+	}
+	one := belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "turn_1", Call: "call_1", Subagent: "sub_1"}
+	two := belay.IDs{Session: "sess_1", Thread: "thr_2", Turn: "turn_2", Call: "call_2", Subagent: "sub_2"}
+	aside := belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "turn_1", Call: "call_3", Subagent: "sub_3"}
+	apply(one, "session/sess_1", 0, event.SubagentSpawned{Thread: "thr_2", Agent: "general", Nickname: "one", Depth: 1})
+	apply(two, "session/sess_1", time.Second, event.SubagentSpawned{Thread: "thr_3", Agent: "general", Nickname: "two", Depth: 2})
+	apply(aside, "session/sess_1", time.Second, event.SubagentSpawned{Thread: "thr_4", Agent: "general", Nickname: "aside", Depth: 1, Background: true})
+	call := one
+	call.Subagent = ""
+	apply(call, "thread/thr_1", 3*time.Second, event.ToolFailed{Name: "spawn_agent", Attempt: 1, Final: true, Problem: event.Problem{Class: "cancelled", Code: "INTERRUPTED", Message: "the turn was interrupted"}})
+	if live := f.Live(); len(live) != 1 || live[0].Agent.Name != "aside" {
+		t.Errorf("live: %+v", live)
+	}
+	var got []string
+	for _, b := range f.Take() {
+		got = append(got, block.Render(b, block.Options{})...)
+	}
+	want := []string{"  x agent two (general), cancelled, 0 calls, 2.0 s", "    the turn was interrupted", "x agent one (general), cancelled, 0 calls, 3.0 s", "  the turn was interrupted"}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	apply(one, "session/sess_1", 4*time.Second, event.SubagentFailed{AttemptEnd: belay.AttemptEnd{Outcome: belay.Cancelled}})
+	if again := f.Take(); len(again) != 0 {
+		t.Errorf("told twice: %+v", again)
+	}
+}

@@ -23,7 +23,7 @@ type Fold struct {
 	turns   map[belay.TurnID]*turn
 	early   []event.Delta                       // text whose request isn't known yet
 	agents  map[belay.StreamID]belay.SubagentID // by their threads
-	spawned map[belay.CallID]bool               // calls that started one: it stands for them
+	spawned map[belay.CallID]belay.SubagentID   // calls that started one: it stands for them
 	outputs int                                 // calls with an output so far
 }
 
