@@ -122,6 +122,8 @@ type Pause struct {
 
 	Agent string    `json:"agent,omitempty"` // whose turn it is about, and no other; empty: the whole thread
 	Until time.Time `json:"until,omitzero"`  // when it is looked again whether the agent may work
+
+	Programs string `json:"programs,omitempty"` // in the background, which go on
 }
 
 // CompactWish is a person's request to shorten a conversation.

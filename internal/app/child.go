@@ -3,6 +3,7 @@ package app
 import (
 	"cmp"
 	"context"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app/input"
@@ -48,6 +49,28 @@ func (r *Call) PrepareChild(ctx context.Context, s *session.State, in tool.Spawn
 		return input.At("tools", err)
 	}
 	return err
+}
+
+// Background names the programs in the background of a thread and of the agents below it: a
+// pause of these doesn't hold them.
+func (r *Call) Background(ctx context.Context, s *session.State, thread belay.ThreadID) (string, error) {
+	var names []string
+	threads := []belay.ThreadID{thread}
+	for i := 0; i < len(threads); i++ {
+		th, err := r.Thread(ctx, threads[i])
+		if err != nil {
+			return "", err
+		}
+		if name := th.Background(); name != "" {
+			names = append(names, name)
+		}
+		for _, k := range s.Family {
+			if k.Parent == threads[i] && k.Outcome == "" {
+				threads = append(threads, k.Thread)
+			}
+		}
+	}
+	return strings.Join(names, ", "), nil
 }
 
 // NoAgent refuses a sub-agent that a session hasn't got.

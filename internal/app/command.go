@@ -49,8 +49,9 @@ type Result struct {
 	Run      belay.RunID      `json:"runId,omitempty"`
 	Subagent belay.SubagentID `json:"subagentId,omitempty"`
 	Action   belay.ActionID   `json:"actionId,omitempty"`
-	Alike    []belay.ActionID `json:"alike,omitempty"`  // other questions that were answered with it
-	Writer   *OtherWriter     `json:"writer,omitempty"` // of an answer that allows a call: another session writes in the workspace, so the call won't
+	Programs string           `json:"programs,omitempty"` // of a pause: those in the background, which go on
+	Alike    []belay.ActionID `json:"alike,omitempty"`    // other questions that were answered with it
+	Writer   *OtherWriter     `json:"writer,omitempty"`   // of an answer that allows a call: another session writes in the workspace, so the call won't
 }
 
 // result is what answers have in common, also those that embed it.

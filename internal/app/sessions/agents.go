@@ -188,7 +188,15 @@ type PauseSubagent struct {
 
 // PauseAgent keeps a sub-agent, and those that it started, from beginning anything.
 func PauseAgent(ctx context.Context, r *app.Call, in *PauseSubagent) (*app.Result, error) {
-	return toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.PauseSubagent{Subagent: in.Subagent, Now: in.Now, Reason: in.Reason})
+	told, err := toAgent(ctx, r, in.Session, in.Subagent, in.Reason, belay.PauseSubagent{Subagent: in.Subagent, Now: in.Now, Reason: in.Reason})
+	if err != nil {
+		return nil, err
+	}
+	s, err := r.Known(ctx, in.Session)
+	if err == nil {
+		told.Programs, err = r.Background(ctx, s, s.Family.Find(in.Subagent).Thread)
+	}
+	return told, err
 }
 
 // ResumeSubagent is what resume_subagent takes.

@@ -209,8 +209,16 @@ func pause(ctx context.Context, r *app.Call, in *PauseTask, op string) (*app.Res
 		c.Thread = t.Thread
 	}
 	told, err := r.Send(ctx, in.Session, in.Session.Stream(), c)
+	if err != nil {
+		return nil, err
+	}
+	told.Task = in.Task
+	if c.Thread == "" || op != event.Paused {
+		return told, nil
+	}
+	s, err := r.Known(ctx, in.Session)
 	if err == nil {
-		told.Task = in.Task
+		told.Programs, err = r.Background(ctx, s, c.Thread)
 	}
 	return told, err
 }

@@ -61,6 +61,9 @@ func (a *Program) Ordering(ctx context.Context, f func(*app.Runtime) (int, error
 // Tell prints the result of a command for a thread. what is said of a success.
 func (a *Program) Tell(ctx context.Context, r *app.Runtime, res *app.Result, what string) (int, error) {
 	t := Outcome{Session: res.Session, Result: what, Pending: res.Status == app.Accepted}
+	if res.Programs != "" {
+		t.Result += "; in the background go on: " + term.Line(res.Programs)
+	}
 	if res.Writer != nil {
 		t.Writer = res.Writer.Session
 	}

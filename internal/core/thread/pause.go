@@ -18,8 +18,14 @@ func (h *handler) pauses(c belay.PauseThread) {
 			return
 		}
 	}
+	if have != nil {
+		p.Programs = have.Programs
+	}
 	if have == nil && c.Op == event.Resumed || have != nil && *have == p {
 		return
+	}
+	if p.Programs = ""; c.Op == event.Paused {
+		p.Programs = event.CutText(h.Background(), maxSaid)
 	}
 	h.record(h.threadFact(event.ThreadUpdated{Pause: &p, Reason: c.Reason}))
 }

@@ -186,8 +186,8 @@ func (p *programState) procs() (effects []core.Effect) {
 	return effects
 }
 
-// background names the processes that calls left running in the background.
-func (p *programState) background() string {
+// Background names the programs that calls left running in the background.
+func (p *programState) Background() string {
 	var names []string
 	for _, o := range p.Procs {
 		if o.Left && !o.Over && o.Server == "" {
@@ -203,7 +203,7 @@ func (s *State) busy() *event.Problem {
 	if s.Turn.Step.Kind == KindGrace || s.Turn.Step.Kind == KindFinal {
 		return nil
 	}
-	names := s.background()
+	names := s.Background()
 	if names == "" {
 		return s.agentsRunning()
 	}

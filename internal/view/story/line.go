@@ -62,7 +62,8 @@ func saysSession(p event.Payload) (string, bool) {
 		return join(", ", p.Kind, when(p.Workspace, "in %s"), ifSet(p.ForkedFrom, forkedFrom), ifSet(p.ImportedFrom, importedFrom)), true
 	case event.ThreadUpdated:
 		rules := ifSet(p.Rules, func(r belay.Ref) string { return "rules " + r.Digest.Short() })
-		return join(", ", ifSet(p.Pause, func(p event.Pause) string { return p.Op }), p.Place, p.Reason, ifSet(p.Limits, limits), rules, when(p.Mode, "mode %s at most"), when(p.Boundary, "boundary %s at most"), when(ifSet(p.Reported, programUse), "its programs used %s")), true
+		pause := func(p event.Pause) string { return p.Op + when(p.Programs, " (in the background go on: %s)") }
+		return join(", ", ifSet(p.Pause, pause), p.Place, p.Reason, ifSet(p.Limits, limits), rules, when(p.Mode, "mode %s at most"), when(p.Boundary, "boundary %s at most"), when(ifSet(p.Reported, programUse), "its programs used %s")), true
 	}
 	return "", false
 }
