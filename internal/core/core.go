@@ -245,12 +245,13 @@ type SettleTree struct {
 func (e SettleTree) Key() string { return "settle/" + string(e.IDs.Subagent) }
 
 // ShowResults makes the result of a call of what its sub-agents ended with, whose whole
-// text is elsewhere.
+// text is elsewhere; or of the tree of agents below the caller, as the session has it.
 type ShowResults struct {
 	IDs     belay.IDs // Call is set
 	Name    string    // of the tool
 	One     bool      // it is the one's result, not a list
 	Results []byte    // as JSON
+	Tree    bool      // it is the tree
 }
 
 // Key is that of the call.

@@ -3,6 +3,7 @@ package effect
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"slices"
 	"strings"
@@ -72,6 +73,9 @@ func (b *backgroundPrograms) in(dir string) bool {
 // showResults puts the result of a call together of what sub-agents ended with. The model
 // is shown as much as of any other tool.
 func (v *performer) showResults(ctx context.Context, eff core.ShowResults) []core.Fact {
+	if eff.Tree {
+		return v.showTree(ctx, eff)
+	}
 	var all []thread.ChildResult
 	err := json.Unmarshal(eff.Results, &all)
 	for i := range all {
@@ -85,6 +89,11 @@ func (v *performer) showResults(ctx context.Context, eff core.ShowResults) []cor
 	} else if err == nil {
 		text, err = json.Marshal(all)
 	}
+	return v.showJSON(ctx, eff, text, err)
+}
+
+// showJSON is the result of a call with a text, unless there was an error.
+func (v *performer) showJSON(ctx context.Context, eff core.ShowResults, text []byte, err error) []core.Fact {
 	p := event.ToolResult{Name: eff.Name, Attempt: 1, Digest: belay.DigestOf(text)}
 	var shown string
 	if err == nil {
@@ -101,6 +110,64 @@ func (v *performer) showResults(ctx context.Context, eff core.ShowResults) []cor
 		return []core.Fact{{IDs: eff.IDs, Data: event.ToolFailed{Name: eff.Name, Attempt: 1, Problem: problem, Final: true}}}
 	}
 	return []core.Fact{{IDs: eff.IDs, Data: p}}
+}
+
+// agentOfTree is an agent as its tree is shown to a model.
+type agentOfTree struct {
+	ID     belay.SubagentID `json:"agentId"`
+	Name   string           `json:"name,omitempty"`
+	Agent  string           `json:"agent"`
+	Status string           `json:"status"`
+	Doing  string           `json:"doing,omitempty"`
+	Below  []agentOfTree    `json:"agents,omitempty"`
+}
+
+// showTree shows the agents below the caller, what the limits have room for, and what the
+// caller has left: what list_subagents says, in few words.
+func (v *performer) showTree(ctx context.Context, eff core.ShowResults) []core.Fact {
+	var read struct {
+		Agents []struct {
+			agentOfTree
+			ID     belay.SubagentID `json:"subagentId"`
+			Parent belay.ThreadID   `json:"parentThreadId"`
+			Thread belay.ThreadID   `json:"threadId"`
+		} `json:"agents"`
+		Free json.RawMessage `json:"free"`
+		Left json.RawMessage `json:"left"`
+	}
+	if v.e.c.Command == nil {
+		return v.showJSON(ctx, eff, nil, errors.New("nothing here performs commands"))
+	}
+	body, err := json.Marshal(struct {
+		Session belay.SessionID `json:"sessionId"`
+		Thread  belay.ThreadID  `json:"threadId"`
+	}{eff.IDs.Session, eff.IDs.Thread})
+	var answer []byte
+	if err == nil {
+		answer, err = v.e.c.Command(ctx, eff.IDs, "list_subagents", body)
+	}
+	if err == nil {
+		err = json.Unmarshal(answer, &read)
+	}
+	var below func(belay.ThreadID) []agentOfTree
+	below = func(parent belay.ThreadID) (all []agentOfTree) {
+		for _, a := range read.Agents {
+			if a.Parent == parent {
+				a.agentOfTree.ID, a.Below = a.ID, below(a.Thread)
+				all = append(all, a.agentOfTree)
+			}
+		}
+		return all
+	}
+	var text []byte
+	if err == nil {
+		text, err = json.Marshal(struct {
+			Agents []agentOfTree   `json:"agents"`
+			Free   json.RawMessage `json:"freePlaces"`
+			Left   json.RawMessage `json:"budgetLeft"`
+		}{append([]agentOfTree{}, below(eff.IDs.Thread)...), read.Free, read.Left})
+	}
+	return v.showJSON(ctx, eff, text, err)
 }
 
 // complete puts the whole texts in place of what a fact has of them. What isn't kept any

@@ -22,6 +22,7 @@ import (
 // ListSubagents is what list_subagents takes.
 type ListSubagents struct {
 	Session belay.SessionID `json:"sessionId"`
+	Thread  belay.ThreadID  `json:"threadId,omitempty" jsonschema:"only the agents below the one with this thread, and what it has left; all when it is left out"`
 	app.AsOf
 }
 
@@ -30,6 +31,8 @@ type SubagentsShown struct {
 	app.Fresh
 	Session belay.SessionID   `json:"sessionId"`
 	Limits  belay.AgentLimits `json:"limits"`
+	Free    *session.Places   `json:"free,omitempty"` // of a thread: what the limits have room for
+	Left    *belay.Limits     `json:"left,omitempty"` // of a thread: what its turn and the session's budget have left; 0 is no limit
 	Agents  []SubagentShown   `json:"agents"`
 	Late    bool              `json:"late,omitempty"` // of a wait: its time was over first
 }
@@ -66,7 +69,15 @@ func Subagents(ctx context.Context, r *app.Call, f app.Fresh, in *ListSubagents)
 		return nil, err
 	}
 	out := &SubagentsShown{Fresh: f, Session: in.Session, Limits: s.Settings.Agents.OrDefaults(), Agents: []SubagentShown{}}
+	if in.Thread != "" {
+		if err := out.ofThread(ctx, r, s, in.Thread); err != nil {
+			return nil, err
+		}
+	}
 	for _, c := range s.Family {
+		if in.Thread != "" && !s.Family.Below(c.Thread, in.Thread) {
+			continue
+		}
 		th, err := r.Thread(ctx, c.Thread)
 		if err != nil {
 			return nil, err
@@ -93,6 +104,24 @@ func Subagents(ctx context.Context, r *app.Call, f app.Fresh, in *ListSubagents)
 		}
 	}
 	return out, nil
+}
+
+// ofThread adds what an agent with a thread has left.
+func (out *SubagentsShown) ofThread(ctx context.Context, r *app.Call, s *session.State, id belay.ThreadID) error {
+	if !slices.Contains(s.All(), id) {
+		return input.At("threadId", belay.Errorf(belay.CodeNotFound, "the session has no thread %s", input.Shown(string(id))).WithHint("list_subagents without threadId lists all"))
+	}
+	th, err := r.Thread(ctx, id)
+	if err != nil {
+		return err
+	}
+	free, left := s.Places(id), th.Left(r.Now())
+	if s.Budget.Limited() { // 0 is no limit
+		b := s.Budget.Left().Max(belay.Amounts{MicroUSD: 1, Tokens: 1, Calls: 1, Time: 1}).Only(s.Budget.Told())
+		left = left.Within(belay.Limits{MicroUSD: b.MicroUSD, Tokens: b.Tokens, Calls: int(b.Calls), Time: b.Time})
+	}
+	out.Free, out.Left = &free, &left
+	return nil
 }
 
 // below are the open questions of agents that a thread waits for.

@@ -117,6 +117,21 @@ func (s *State) place(t belay.ThreadID, status string) []core.Fact {
 	return []core.Fact{{IDs: c.ids(s.Session), Data: event.SubagentStatus{Status: status}}}
 }
 
+// Places is how much room the limits have for more agents.
+type Places struct {
+	Depth    int `json:"depth"`    // levels below the agent
+	Children int `json:"children"` // that it may start beside those that are open
+	Running  int `json:"running"`  // agents of the session that may work beside those that do
+	Total    int `json:"total"`    // agents that the session may have besides those that it has had
+}
+
+// Places are those that an agent with this thread has.
+func (s *State) Places(t belay.ThreadID) Places {
+	l := s.Settings.Agents.OrDefaults()
+	open := s.Family.count(func(c *Child) bool { return c.Parent == t && c.open() })
+	return Places{max(0, l.Depth-s.Family.depth(t)), max(0, l.Children-open), max(0, l.Running-s.working()), max(0, l.Total-len(s.Family))}
+}
+
 // depth is that of a thread.
 func (f Family) depth(t belay.ThreadID) int {
 	if c := f.ByThread(t); c != nil {
@@ -502,6 +517,17 @@ func (s *State) pauseBelow(child *Child, c belay.PauseThread) (facts []core.Fact
 		}
 	}
 	return facts, sends
+}
+
+// Below reports whether a thread is that of an agent which another one, or one below that,
+// started.
+func (f Family) Below(t, above belay.ThreadID) bool {
+	for c := f.ByThread(t); c != nil; c = f.ByThread(c.Parent) {
+		if c.Parent == above {
+			return true
+		}
+	}
+	return false
 }
 
 // below are a child and its descendants that aren't told to end, the deepest first.

@@ -94,6 +94,22 @@ func TestAStricterModeOrBoundaryHoldsForChildrenToo(t *testing.T) {
 	}
 }
 
+func TestAnAgentKnowsItsTreeAndItsPlaces(t *testing.T) {
+	b := family(t, belay.AgentLimits{Depth: 2, Children: 2, Total: 4, Running: 3})
+	one, _ := b.spawn("one", "thr_1", true, 0)
+	below, _ := b.spawn("below", one.Thread, true, 0)
+	two, _ := b.spawn("two", "thr_1", true, 0)
+	f := b.d.s.Family
+	if !f.Below(below.Thread, "thr_1") || !f.Below(below.Thread, one.Thread) || f.Below(below.Thread, two.Thread) || f.Below(one.Thread, below.Thread) || f.Below("thr_1", "thr_1") {
+		t.Error("the tree is another one")
+	}
+	for thread, want := range map[belay.ThreadID]Places{"thr_1": {2, 0, 0, 1}, one.Thread: {1, 1, 0, 1}, below.Thread: {0, 2, 0, 1}} {
+		if got := b.d.s.Places(thread); got != want {
+			t.Errorf("%s: %+v, want %+v", thread, got, want)
+		}
+	}
+}
+
 // Guarantee: F2.
 func TestAChildTooManyIsRefused(t *testing.T) {
 	b := family(t, belay.AgentLimits{Depth: 2, Children: 2, Total: 4})

@@ -586,20 +586,12 @@ func (d *decision) above(name string) *event.Problem {
 	return nil
 }
 
+// listAgents has the tree of agents below this one shown, which the session knows.
 func (d *decision) listAgents(c *Call) {
 	if c.Attempt == 0 {
 		d.startsHandled(c)
 	}
-	out := []ChildResult{}
-	for _, k := range d.Children {
-		r := k.result()
-		r.ChildEnd = nil
-		out = append(out, r)
-	}
-	if n := len(out) - maxListed; n > 0 {
-		out = out[n:]
-	}
-	d.showResults(c, false, out)
+	d.want(core.ShowResults{IDs: d.callIDs(c), Name: c.Name, Tree: true})
 }
 
 // openAgents are the children that haven't ended, the newest last, a line each.
@@ -612,7 +604,7 @@ func (f *familyState) openAgents() (lines []string) {
 	return lines[max(0, len(lines)-maxListed):]
 }
 
-// maxListed is how many children a list has: the newest.
+// maxListed is how many children are kept when a conversation is shortened: the newest.
 const maxListed = 64
 
 // agentsRunning is the refusal of a completion while children work in the background.
