@@ -19,6 +19,7 @@ const (
 	CodeAgentStopped    Code = "agent_stopped"    // the agent takes no new work
 	CodeAgentClosed     Code = "agent_closed"     // the agent was told to end
 	CodeAgentWaits      Code = "agent_waits"      // the agent waits for a place and hasn't begun
+	CodeAgentTeam       Code = "agent_team"       // a team has no conversation of its own
 	CodeAgentLimit      Code = "agent_limit"      // it would be one agent too many, or too deep
 	CodeUnknownAgent    Code = "unknown_agent"    // there is no agent of that name
 	CodeBadAgent        Code = "bad_agent"        // the agent's file can't be used

@@ -97,7 +97,7 @@ func StatusOf(c belay.Code) int {
 	case belay.CodeMethod:
 		return http.StatusMethodNotAllowed
 	case belay.CodeIDConflict, belay.CodeBadState, belay.CodeAlreadyAnswered, belay.CodeConflict, belay.CodeOwned, belay.CodeBusy, belay.CodeExists, belay.CodeCycle, belay.CodeNoLogin,
-		belay.CodeAgentStopped, belay.CodeAgentClosed, belay.CodeAgentWaits, belay.CodeAgentLimit, belay.CodeBadAgent, belay.CodeNoWorktree:
+		belay.CodeAgentStopped, belay.CodeAgentClosed, belay.CodeAgentWaits, belay.CodeAgentTeam, belay.CodeAgentLimit, belay.CodeBadAgent, belay.CodeNoWorktree:
 		return http.StatusConflict
 	case belay.CodeDeleted, belay.CodeExpired:
 		return http.StatusGone

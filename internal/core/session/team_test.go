@@ -145,10 +145,10 @@ func TestATeamIsOneChildWhoseTaskHasParts(t *testing.T) {
 	if len(told(b.sent)) > 0 {
 		t.Errorf("the ends of its agents were told too: %+v", told(b.sent))
 	}
-	if _, _, err := b.try(belay.SendSubagentInput{Subagent: write.ID, Turn: "turn_2"}); err == nil || !strings.Contains(err.Error(), "AGENT_CLOSED: its team has ended") {
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: write.ID, Turn: "turn_2"}); belay.CodeOf(err) != belay.CodeAgentClosed || !strings.Contains(err.Error(), "its team has ended") {
 		t.Errorf("input for an agent of a team that has ended: %v", err)
 	}
-	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "t", Turn: "turn_2"}); err == nil || !strings.Contains(err.Error(), "AGENT_TEAM: it is a team") {
+	if _, _, err := b.try(belay.SendSubagentInput{Subagent: "t", Turn: "turn_2"}); belay.CodeOf(err) != belay.CodeAgentTeam {
 		t.Errorf("input for a team: %v", err)
 	}
 }
