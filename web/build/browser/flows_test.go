@@ -129,6 +129,7 @@ func TestASessionIsLedFromThePage(t *testing.T) {
 	p.enter("Fork here")
 	p.expect(fmt.Sprintf("location.pathname.startsWith('/sessions/') && !location.pathname.endsWith(%q)", session))
 	p.shows("Make the file.")
+	p.shows("A fork of another session")
 	p.clean(s)
 }
 

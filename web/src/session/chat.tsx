@@ -103,6 +103,7 @@ export function Chat({ id, s, driven, running, agents, selected, shown }: { id: 
 				{!st?.loaded ? <Skeleton /> : (
 					<>
 						{st.moreOlder && <Button onClick={() => held(() => st.earlier(), knots()[0] ?? null)}>Earlier</Button>}
+						{!st.moreOlder && s.forkedFrom && <p class="muted">A fork of <a href={`/sessions/${s.forkedFrom.session}${s.forkedFrom.turn ? `?item=turn_end/${s.forkedFrom.turn}` : ""}`}>another session</a>, whose history it has up to there.</p>}
 						<ol class="rope">
 							{items.map((i, n) => <Tied key={i.kind + i.threadId + i.itemId} i={i} by={decider(i, calls, agents)} output={st.outputs.get(i.toolCallId ?? "")} above={drove(n)} below={n + 1 < items.length ? drove(n + 1) : driven} on={i === found} waits={i.kind === "user_message" && waits.has(i.itemId)} rewind={() => rewind(i)} />)}
 							{!st.detached && [...st.flows.values()].map((f) => (
@@ -122,7 +123,7 @@ export function Chat({ id, s, driven, running, agents, selected, shown }: { id: 
 							))}
 						</ol>
 						{st.detached && <Button onClick={() => held(() => st.later(), [...knots()].at(-1) ?? null)}>Later</Button>}
-						{items.length === 0 && asked.length === 0 && <Empty title="Nothing was said yet." />}
+						{items.length === 0 && asked.length === 0 && <Empty title={s.forkedFrom ? "Nothing was said since the fork." : "Nothing was said yet."} />}
 					</>
 				)}
 			</div>
