@@ -197,8 +197,8 @@ export function save(name: string, parts: BlobPart[], type = "text/plain"): void
 	URL.revokeObjectURL(a.href);
 }
 
-/** What a list is called: also how many rows it has, and of how many. */
-export const counted = (label: string, shown: number, all = shown) => `${label}: ${shown}${all > shown ? " of " + all : ""}`;
+/** What a list is called. How many rows it has is told of any list; it is of how many, where not all are shown. */
+export const counted = (label: string, shown: number, all: number) => (all > shown ? `${label}: ${shown} of ${all}` : label);
 
 export function Empty({ title, children }: { title: string; children?: ComponentChildren }) {
 	return (

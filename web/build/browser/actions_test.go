@@ -74,7 +74,13 @@ func acted(t *testing.T) *player {
 		s.do("/v1/programs?status=running&sessionId="+id, "", &programs)
 		return len(programs.Programs) == 3
 	})
-	p := &player{page: browse(t), s: s, names: names}
+	return plays(s, names)
+}
+
+// plays opens the console of a server.
+func plays(s *server, names map[string]string) *player {
+	s.t.Helper()
+	p := &player{page: browse(s.t), s: s, names: names}
 	tell(p.page, emulation.SetTimezoneOverride, emulation.SetTimezoneOverrideParams{TimezoneID: "Asia/Tokyo"})
 	// what the page keeps as a file, copies and notifies of
 	tell(p.page, cdp.Command[devpage.AddScriptToEvaluateOnNewDocumentParams, cdp.Empty]{Method: devpage.CommandAddScriptToEvaluateOnNewDocument}, devpage.AddScriptToEvaluateOnNewDocumentParams{Source: `window.kept = []; window.copied = []; window.told = [];
@@ -170,4 +176,25 @@ func TestEachPageInEachLook(t *testing.T) {
 		}
 	}
 	p.clean(p.s)
+}
+
+// TestWindowsGoBackAndOn: of what is long a part is shown, the parts before it on demand,
+// and what comes doesn't move what is read; all that match are named, and one can stop.
+// Guarantee: V46, V50.
+func TestWindowsGoBackAndOn(t *testing.T) {
+	t.Parallel()
+	s := serve(t, acting)
+	one := s.submit(`{"text":"Push it."}`)
+	s.run("approve", s.waiting().ActionID)
+	eventually(t, func() bool { return s.ended(one) }, func() string { return s.run("events", one) })
+	long := s.submit(`{"text":"Work on the queue.","settings":{"allow":["exec","edit"]}}`)
+	eventually(t, func() bool { return s.ended(long) }, func() string { return s.run("events", long) })
+	s.kill()
+	s.many(one, "copies", "120")
+	s.many(long, "long", "3000")
+	s.start("127.0.0.1:0")
+	p := plays(s, map[string]string{"LONG": long, "SESSION": long})
+	p.pointer = true // behind a hundred rows
+	p.play(flows(t, "windows.txt", false), func(f flow) { p.accessible(f.name) })
+	p.clean(s)
 }

@@ -137,7 +137,7 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 	// a clock that is an hour off
 	for _, off := range []string{"-3600e3", "3600e3"} {
 		p.open(s.url + "/")
-		p.shows("The last 24 hours")
+		p.shows("Today")
 		p.js("(d => { Date.now = () => d() + " + off + " })(Date.now)")
 		p.keys("gs")
 		p.expect("document.querySelector('#page .row')")
@@ -158,7 +158,7 @@ func TestWhatGoesWrongIsSaid(t *testing.T) {
 	p.shows("the token was revoked")
 	p.accessible("signed out")
 	p.open(s.run("console", "--role", "operator"))
-	p.shows("The last 24 hours")
+	p.shows("Today")
 	p.open(s.url + "/sessions/" + session)
 	p.expect("document.querySelector('.composer textarea')?.value === 'half a sentence'")
 	if facts := s.run("events", session); strings.Contains(facts, "half a sentence") {

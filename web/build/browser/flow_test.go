@@ -32,6 +32,7 @@ import (
 //	fact TEXT            a fact of $SESSION
 //	asks TEXT @ ADDRESS  the page of the address asks the server for what has it
 //	ask TEXT             a turn of another session, until it asks: $SESSION, $ACTION; $WAITING is how many do
+//	submit TEXT          another turn of $SESSION
 //	run ARGUMENTS        belay at a terminal
 //
 // A name with a $ stands for what it was set to.
@@ -173,6 +174,8 @@ func (p *player) step(verb, what string) {
 		}, func() string { return "nothing asks for it: " + what })
 	case "ask":
 		p.asks(what)
+	case "submit":
+		p.s.submit(fmt.Sprintf(`{"text":%q,"sessionId":%q}`, what, p.names["SESSION"]))
 	case "run":
 		p.s.run(strings.Fields(what)...)
 	default:

@@ -36,7 +36,7 @@ func TestSessionsAreFilteredFoldedAndCounted(t *testing.T) {
 	s.do("/v1/commands/fork_session", `{"sessionId":"`+first+`"}`, &fork)
 
 	p.keys("gs")
-	p.expect("document.querySelector('#page .rows')?.getAttribute('aria-label') === 'Sessions: 4'")
+	p.expect("document.querySelector('#page .rows')?.getAttribute('aria-label') === 'Sessions'")
 	p.expect("document.querySelectorAll('#page .row').length === 3") // the fork is folded
 	p.press("1 fork of Lock the queue.")
 	p.expect("document.querySelectorAll('#page .row').length === 4 && document.querySelector('.row.child a[href$=\"" + fork.SessionID + "\"]')")
@@ -50,13 +50,13 @@ func TestSessionsAreFilteredFoldedAndCounted(t *testing.T) {
 		p.expect("!document.body.innerText.includes('Try again')")
 	}
 	p.choose("Outcome", "")
-	p.choose("Tag", "urgent")
+	p.choose("With tag", "urgent")
 	p.expect("document.querySelectorAll('#page .row').length === 1 && " + row("Elsewhere."))
-	p.choose("Tag", "")
-	p.choose("Folder", other)
+	p.choose("With tag", "")
+	p.choose("Of folder", other)
 	p.expect("document.querySelectorAll('#page .row').length === 1 && " + row("Elsewhere."))
 	p.shoot("sessions-filtered")
-	p.choose("Folder", "")
+	p.choose("Of folder", "")
 	p.expect("document.querySelectorAll('#page .row').length >= 3")
 
 	// rows are as high as a pointer or a finger needs

@@ -186,7 +186,7 @@ func TestWhatIsReadStays(t *testing.T) {
 	s.many(id, "long", "3000")
 	s.start("127.0.0.1:0")
 	p.open(s.run("console", "--role", "owner"))
-	p.shows("The last 24 hours")
+	p.shows("Today")
 	p.open(s.url + "/sessions/" + id)
 	p.expect("document.querySelectorAll('.rope > .item').length > 40")
 	p.expect("(b => b.scrollHeight - b.clientHeight - b.scrollTop > 200 || (b.scrollTop -= 300, false))(document.querySelector('.scroll'))")

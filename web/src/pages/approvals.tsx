@@ -56,7 +56,7 @@ function Decided() {
 	return (
 		<>
 			<h2 class="sub-head">Decided</h2>
-			<ul class="rows" aria-label={counted("Decided questions", data.decided.length)}>
+			<ul class="rows" aria-label="Decided questions">
 				{data.decided.map((d) => (
 					<li class="row" key={d.actionId}>
 						<Status tone={d.decision === "allow" || d.decision === "answer" ? "ok" : d.decision === "deny" ? "failed" : "muted"} word={({ allow: "allowed", deny: "denied", answer: "answered" } as { [d: string]: string })[d.decision] ?? d.decision} />
@@ -157,7 +157,7 @@ function Led({ open }: { open: Action }) {
 			{before.length > 0 && <ol class="led">{before.map((i) => (
 				<li><span class="muted">{told[i.kind]}</span> {i.kind === "tool_call" ? <><code>{visible(i.name ?? "")}</code> {visible((i.args ?? "").slice(0, 120))} <span class="muted">{i.status}</span></> : visible((i.text ?? "").slice(0, 240))}</li>
 			))}</ol>}
-			<a href={`/sessions/${open.sessionId}?item=${open.callId ? "tool_call/" + open.callId : "question/" + open.actionId}`}>its place in the conversation</a>
+			<a href={`/sessions/${open.sessionId}?item=${open.callId ? "tool_call/" + open.callId : "question/" + open.actionId}`}>{open.callId ? "the call" : "its place"} in its conversation</a>
 		</>
 	);
 }

@@ -59,7 +59,7 @@ export function Overview() {
 			{data.trouble?.length ? (
 				<>
 					<h2>Trouble of the last 24 hours</h2>
-					<ul class="rows" aria-label={counted("Trouble", data.trouble.length)}>
+					<ul class="rows" aria-label="Trouble">
 						{data.trouble.map((r) => [
 							<li class="row" key={r.turnId}>
 								<Status tone={r.outcome === "lost" ? "lost" : "failed"} word={(r.outcome ?? "").replace("_", " ")} />

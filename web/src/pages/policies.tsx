@@ -38,7 +38,7 @@ function Rules() {
 			{!data ? <Skeleton /> : [...new Set(rules.map((r) => r.tier))].map((tier) => (
 				<div key={tier}>
 					<h2>{tier === "default" ? "Built in" : tier}</h2>
-					<ul class="rows" aria-label={counted("Rules of tier " + tier, rules.filter((r) => r.tier === tier).length)}>
+					<ul class="rows" aria-label={"Rules of tier " + tier}>
 						{rules.filter((r) => r.tier === tier).map((r) => (
 							<li class="row" key={r.rule}>
 								<Verdict word={r.verdict} />
@@ -67,7 +67,7 @@ function Log() {
 		<section>
 			<div class="bar"><Chips label="Decision" of={[["", "All"], ...Object.entries(decisions)]} chosen={decision} choose={(v) => ask({ decision: v, before: "" })} />{rule && <button type="button" class="chip" aria-pressed="true" onClick={() => ask({ rule: "", before: "" })}>{visible(rule)} ×</button>}</div>
 			{!data ? <Skeleton /> : !data.decisions?.length ? <Empty title="Nothing was decided so." /> : (
-				<ul class="rows" aria-label={counted("Decisions", data.decisions.length)}>
+				<ul class="rows" aria-label="Decisions">
 					{data.decisions.map((d) => (
 						<li class="row" key={d.eventId}><Verdict word={d.decision} />
 							<a class="main" href={`/sessions/${d.sessionId}?item=tool_call/${d.callId}&of=decision`}><span class="name">{visible(d.tool)} <code>{visible((d.what ?? "").slice(0, 120))}</code></span><span class="sub muted">{visible(d.rule)} · {visible(d.reason ?? "")}</span></a>
@@ -105,7 +105,7 @@ function Explain() {
 				<div class="why">
 					<p><Verdict word={said.decision} /> by <code>{visible(said.rule)}</code> <span class="muted">{said.where || "built in"}, mode {said.mode}</span></p>
 					<p>{visible(said.reason)} {said.hint && <span class="muted">{visible(said.hint)}</span>}</p>
-					<ul class="rows" aria-label={counted("Rules that spoke", said.matched?.length ?? 0)}>
+					<ul class="rows" aria-label="Rules that spoke">
 						{said.matched?.map((m) => <li class="row"><Verdict word={m.decision} /><span class="main"><code class="name">{visible(m.rule)}</code><span class="sub muted">{visible(m.why)}</span></span><span class="figures muted">{m.tier} {m.priority}</span></li>)}
 					</ul>
 				</div>

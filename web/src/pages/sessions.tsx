@@ -91,8 +91,8 @@ function List() {
 					<button type="button" class="chip" aria-pressed={filter.status === v && !filter.outcome} onClick={() => set({ status: v, outcome: "" })}>{label}</button>
 				))}
 				<Select label="Outcome" all="any outcome" of={Object.entries(outcomes)} chosen={filter.outcome} choose={(outcome) => set({ outcome, status: "" })} />
-				<Select label="Folder" all="any folder" of={data?.folders} chosen={filter.workspace} choose={(workspace) => set({ workspace })} />
-				<Select label="Tag" all="any tag" of={data?.tags} chosen={tag} choose={(tag) => set({ tag })} />
+				<Select label="Of folder" all="any folder" of={data?.folders} chosen={filter.workspace} choose={(workspace) => set({ workspace })} />
+				<Select label="With tag" all="any tag" of={data?.tags} chosen={tag} choose={(tag) => set({ tag })} />
 				<button type="button" class="chip" aria-pressed={archived} onClick={() => set({ archived: archived ? "" : "true" })}>Archived</button>
 			</div>
 			{rows.length > 0 && (
