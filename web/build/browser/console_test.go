@@ -160,7 +160,7 @@ func TestASessionIsAConversation(t *testing.T) {
 		t.Errorf("the turn was submitted other than once:\n%s", facts)
 	}
 	s.do("/v1/commands/delete_session", `{"sessionId":"`+session+`"}`, nil)
-	p.press("Chat")
+	p.open(s.url + "/sessions/" + session) // whether the page saw it go or not
 	p.shows("there is no session")
 	p.clean(s)
 }
