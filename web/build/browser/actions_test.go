@@ -123,16 +123,22 @@ func (s *server) folder(name string) string {
 // Guarantee: V46.
 func TestEachActionOfEachPage(t *testing.T) {
 	t.Parallel()
+	files := []string{"lists.txt", "pages.txt"}
+	if n := rand.IntN(2); !whole() {
+		files = files[n : n+1]
+	}
 	for _, look := range some(1) {
-		p := acted(t)
-		p.pointer = look.width == 390
-		p.looks(look)
-		p.play(flows(t, "pages.txt", p.pointer), func(f flow) {
-			if whole() || rand.IntN(3) == 0 {
-				p.accessible(fmt.Sprintf("%s, %s", f.name, look))
-			}
-		})
-		p.clean(p.s)
+		for _, file := range files {
+			p := acted(t)
+			p.pointer = look.width == 390
+			p.looks(look)
+			p.play(flows(t, file, p.pointer), func(f flow) {
+				if whole() || rand.IntN(3) == 0 {
+					p.accessible(fmt.Sprintf("%s, %s", f.name, look))
+				}
+			})
+			p.clean(p.s)
+		}
 	}
 }
 
