@@ -44,7 +44,8 @@ type streamState struct {
 // report is what an effect records while it runs, or when it ended: no facts mean
 // then that its driver shut down and the next one decides its outcome.
 type report struct {
-	ended string // the key of an effect that ended
+	run   *Run
+	ended bool
 	facts []core.Fact
 	ack   chan error // nil: the effect doesn't wait
 }
@@ -185,13 +186,19 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// record takes what an effect reports.
+// record takes what an effect reports. One that was given up isn't heard, and doesn't
+// end a later run of the same key.
 func (v *drive) record(b *batch, r report) {
-	if r.ended != "" {
-		run := v.running[r.ended]
-		run.cancel()
-		delete(v.running, r.ended)
-		if _, waits := run.eff.(core.HoldCall); waits && !run.told.IsZero() {
+	if v.running[r.run.key] != r.run {
+		if r.ack != nil {
+			r.ack <- errGivenUp
+		}
+		return
+	}
+	if r.ended {
+		r.run.cancel()
+		delete(v.running, r.run.key)
+		if _, waits := r.run.eff.(core.HoldCall); waits && !r.run.told.IsZero() {
 			r.facts = nil // what ended the wait says how the call ends
 		}
 	}

@@ -50,6 +50,7 @@ type Performer interface {
 // Run is an effect that runs: what its performer may use of the engine.
 type Run struct {
 	v       *drive
+	key     string
 	eff     core.Effect
 	cancel  context.CancelFunc
 	leaving func() bool
@@ -60,8 +61,9 @@ type Run struct {
 	ended   func()        // once: the drive waits for it no more
 }
 
-func (v *drive) newRun(ctx context.Context, eff core.Effect, cancel context.CancelFunc) *Run {
-	r := &Run{v: v, eff: eff, cancel: cancel, leaving: func() bool { return ctx.Err() != nil }, limit: v.perf.Silence(eff), gone: make(chan struct{}), ended: sync.OnceFunc(v.wg.Done)}
+func (v *drive) newRun(ctx context.Context, key string, eff core.Effect, cancel context.CancelFunc) *Run {
+	r := &Run{v: v, key: key, eff: eff, cancel: cancel, leaving: func() bool { return ctx.Err() != nil },
+		limit: v.perf.Silence(eff), gone: make(chan struct{}), ended: sync.OnceFunc(v.wg.Done)}
 	r.Beat()
 	return r
 }
@@ -81,8 +83,10 @@ func (r *Run) RecordDurably(f core.Fact) error {
 	return <-ack
 }
 
-// report hands facts to the drive. It returns false when the effect was given up.
+// report hands facts to the drive. It returns false when the effect was given up; when
+// that and a drive that listens come together, the drive drops the facts.
 func (r *Run) report(m report) bool {
+	m.run = r
 	r.Beat()
 	select {
 	case r.v.reports <- m:

@@ -41,14 +41,14 @@ func (v *drive) reconcile(ctx context.Context, rd core.Ready) time.Time {
 func (v *drive) start(ctx context.Context, key string, eff core.Effect) {
 	mine, cancel := context.WithCancel(ctx)
 	v.wg.Add(1)
-	r := v.newRun(ctx, eff, cancel)
+	r := v.newRun(ctx, key, eff, cancel)
 	v.running[key] = r
 	go func() {
 		defer r.ended()
 		v.e.c.Point("effect/start")
 		facts := v.perf.Perform(mine, r, eff)
 		v.e.c.Point("effect/end")
-		r.report(report{ended: key, facts: facts})
+		r.report(report{ended: true, facts: facts})
 	}()
 }
 

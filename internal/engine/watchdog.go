@@ -57,23 +57,23 @@ func (v *drive) watchAt() (at time.Time) {
 // cancelled and didn't end.
 func (v *drive) watch(b *batch) {
 	now, half := v.e.c.Now(), v.stallLimit()
-	for key, r := range v.running {
+	for _, r := range v.running {
 		at := r.next(half)
 		switch {
 		case at.IsZero() || now.Before(at):
 		case r.told.IsZero():
 			r.stop(now)
 		default:
-			v.add(b, v.giveUp(key, r), nil, "")
+			v.add(b, v.giveUp(r), nil, "")
 		}
 	}
 }
 
 // giveUp abandons an effect and returns its end, as far as that is known.
-func (v *drive) giveUp(key string, r *Run) []core.Fact {
+func (v *drive) giveUp(r *Run) []core.Fact {
 	close(r.gone)
 	r.cancel()
-	delete(v.running, key)
+	delete(v.running, r.key)
 	r.ended()
 	v.e.stuck.Add(1)
 	silent := v.e.c.Now().Sub(time.Unix(0, r.sign.Load())).Round(time.Second)

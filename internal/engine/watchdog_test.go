@@ -3,7 +3,6 @@ package engine_test
 import (
 	"context"
 	"errors"
-	"github.com/belay-run/belay/internal/effect"
 	"iter"
 	"sync/atomic"
 	"testing"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/tool"
@@ -61,6 +61,38 @@ func TestAStuckEffectIsGivenUp(t *testing.T) {
 			t.Errorf("who was given up was told so %d times, and the log grew from %d to %d facts", late.Load(), len(log), len(b.log()))
 		}
 	})
+}
+
+// slow is a provider that thinks a while before each answer but the first.
+type slow struct {
+	model.Provider
+	asked *atomic.Int64
+}
+
+func (m slow) Stream(ctx context.Context, r model.Request) iter.Seq2[model.Chunk, error] {
+	if m.asked.Add(1) > 1 {
+		time.Sleep(20 * time.Second)
+	}
+	return m.Provider.Stream(ctx, r)
+}
+
+// TestALateReportIsntHeard: a tool returns after it was given up, while its thread waits
+// for the model. Whichever the drive sees first, it takes nothing of it.
+// Guarantee: V24.
+func TestALateReportIsntHeard(t *testing.T) {
+	for range 8 {
+		synctest.Test(t, func(t *testing.T) {
+			let, late := make(chan struct{}), &atomic.Int64{}
+			b := newBench(t, callsDeaf, func(s *belay.Settings) { s.Limits.Time = 0 }, deaf(let, late, belay.Pure))
+			asked := &atomic.Int64{}
+			b.wrap = func(p model.Provider) model.Provider { return slow{p, asked} }
+			time.AfterFunc(70*time.Second, func() { close(let) }) // it was given up after 61
+			log := b.run()
+			if len(find[event.TurnCompleted](log)) != 1 || len(find[event.ToolProgress](log)) != 0 || late.Load() != 1 || b.e.Stuck() != 1 {
+				t.Errorf("ends %d, late facts %d, told so %d times, given up %d", len(find[event.TurnCompleted](log)), len(find[event.ToolProgress](log)), late.Load(), b.e.Stuck())
+			}
+		})
+	}
 }
 
 // TestAStuckEffectDoesntKeepItsProcess: a drive that has to leave waits for a
