@@ -1,12 +1,13 @@
 # What a newcomer types more than once. `make` or `make help` lists it.
-# With JSON=1 the tests are counted by internal/testkit/testsum instead of shown.
+# With JSON=1 the tests are counted by internal/testkit/testsum instead of shown, and
+# SKIPPED=FILE lists those that were skipped.
 
 SHELL := bash
 .SHELLFLAGS := -euo pipefail -c
 
 ifdef JSON
 TEST = go test -json
-SUM = | go run ./internal/testkit/testsum
+SUM = | go run ./internal/testkit/testsum $(SKIPPED:%=-skipped %)
 else
 TEST = go test -v
 endif
@@ -17,18 +18,19 @@ SOAKTIME ?= 8h
 SHELLFUZZ ?= 100000
 RUN ?= .
 
-# Packages that can have no goroutine: the import table says that they are pure,
-# or they drive processes of their own. All others are tested under the race detector;
-# each package's tests run once.
-PURE = $(shell grep -oE '^	"internal/[^"]+": .*deny: impure' imports_test.go | cut -d'"' -f2)
-ALONE = . ./event/... ./cmd/... ./script/... ./internal/sandbox $(PURE:%=./%)
+# Packages in which goroutines meet: make race has them under the race detector, which
+# needs a C compiler.
+RACED = ./internal/engine/... ./internal/store/... ./internal/effect/... ./internal/process/... ./internal/mcp/... ./internal/server/... ./internal/chat/...
 
-.PHONY: browser console shots web help check fmt vet lint dead test rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
+# What attacks, kills or loads the program, or lets programs of others drive it.
+LONG = $(addprefix ./script/,aimock attack claudesdk hostile inspector kill load mcpservers screens)
+
+.PHONY: browser console shots web help check fmt vet lint dead test long rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
-check: fmt vet lint dead test ## what must hold before a commit: format, vet, staticcheck, no dead code, tests
+check: fmt vet lint dead test long race ## what must hold before a commit: format, vet, staticcheck, no dead code, all tests
 
 fmt: ## files that gofmt would change
 	@files=$$(gofmt -l .); if [ -n "$$files" ]; then echo "gofmt -w these:"; echo "$$files"; exit 1; fi
@@ -42,18 +44,17 @@ lint: ## staticcheck, pinned in tools/go.mod
 dead: ## code that the program can't reach, beyond what tools/dead.txt lists
 	tools/dead
 
-test: ## all tests, each package once; under the race detector where goroutines can be
-	@list=$$(mktemp); trap 'rm -f "$$list"' EXIT; go list $(ALONE) | sort >"$$list"; \
-	{ red=0; \
-	  go test -timeout 20m $(if $(JSON),-json) $$(cat "$$list") || red=1; \
-	  go test -timeout 20m $(if $(JSON),-json) -race $$(go list ./... | sort | comm -13 "$$list" -) || red=1; \
-	  exit $$red; } $(SUM)
+test: ## the tests; nothing but Go is needed
+	@go test -vet=off -timeout 20m $(if $(JSON),-json) $$(go list ./... | sort | comm -23 - <(go list $(LONG) | sort)) $(SUM)
+
+long: ## attacks, kills, load, and programs of others as clients
+	@go test -vet=off -timeout 20m $(if $(JSON),-json) $(LONG) $(SUM)
 
 rules: ## what a package may import, and whether every promise has its test
 	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant|Surface' . ./internal/testkit/mutants $(SUM)
 
-race: ## all tests under the race detector; crash loops are smaller there
-	go test -race -timeout 60m $(if $(JSON),-json) ./... $(SUM)
+race: ## the race detector where goroutines meet; crash loops are smaller there
+	@go test -vet=off -race -timeout 60m $(if $(JSON),-json) $(RACED) $(SUM)
 
 conformance: ## the vendors' own libraries as judges of the adapters, and the gym's scenarios; a module of its own, slow to build
 	cd conformance && go run ./belay eval gym/testdata/gym | sed '/^pass /d'
@@ -129,7 +130,8 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
 	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/policy/shell $(SUM)
 
-full: race loops shellfuzz boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
+full: loops shellfuzz boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
+	$(MAKE) race RACED=./...
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \

@@ -188,7 +188,8 @@ func TestHostileQuota(t *testing.T) {
 				t.Logf("%s: the layer is %s", user, a.Layers[boxinit.Cgroup])
 			}
 		}
-		if held && (end.CPU > 500 || end.Throttled == 0) {
+		starved := end.CPU < 80 // the machine gave it less than the quota, which held nothing back then
+		if held && (end.CPU > 500 || end.Throttled == 0 && !starved) {
 			t.Errorf("%s: of 2 s it used %d ms, and was held back for %d ms", user, end.CPU, end.Throttled)
 		}
 		if want := grouped() && !plain; held != want {

@@ -2,15 +2,20 @@
 // what failed as it comes and closes with how many tests ran, failed and were
 // skipped, with the reason of every skip. It exits 1 when a test failed, and
 // when a skip gives another reason than a facility that the machine lacks.
+//
+// With -skipped FILE it writes a line for each package with skipped tests: the
+// package, and the pattern by which "go test -run" runs just these.
 package main
 
 import (
 	"bufio"
 	"cmp"
 	"encoding/json"
+	"flag"
 	"fmt"
 	"maps"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 )
@@ -27,12 +32,15 @@ type tally struct {
 	passed, failed, skipped int
 	output                  map[key][]string
 	reasons                 map[string]int
-	took                    map[string]float64 // seconds, by package
+	took                    map[string]float64  // seconds, by package
+	lacking                 map[string][]string // patterns of skipped tests, by package
 	broken                  bool
 }
 
 func main() {
-	t := tally{output: map[key][]string{}, reasons: map[string]int{}, took: map[string]float64{}}
+	list := flag.String("skipped", "", "the `FILE` for the list of skipped tests")
+	flag.Parse()
+	t := tally{output: map[key][]string{}, reasons: map[string]int{}, took: map[string]float64{}, lacking: map[string][]string{}}
 	in := bufio.NewScanner(os.Stdin)
 	in.Buffer(nil, 16<<20)
 	for in.Scan() {
@@ -44,6 +52,12 @@ func main() {
 		t.take(l)
 	}
 	t.print()
+	if *list != "" {
+		if err := os.WriteFile(*list, t.list(), 0o600); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+	}
 	if t.failed > 0 || t.broken || t.passed == 0 {
 		os.Exit(1)
 	}
@@ -92,6 +106,18 @@ func (t *tally) skip(k key) {
 	}
 	reason, _, _ = strings.Cut(reason, "\n")
 	t.reasons["needs: "+reason]++
+	var pattern []string
+	for name := range strings.SplitSeq(k.test, "/") {
+		pattern = append(pattern, "^"+regexp.QuoteMeta(name)+"$")
+	}
+	t.lacking[k.pkg] = append(t.lacking[k.pkg], strings.Join(pattern, "/"))
+}
+
+func (t *tally) list() (b []byte) {
+	for _, pkg := range slices.Sorted(maps.Keys(t.lacking)) {
+		b = fmt.Appendf(b, "%s %s\n", pkg, strings.Join(t.lacking[pkg], "|"))
+	}
+	return b
 }
 
 // slowest is how many packages are printed with their time.
