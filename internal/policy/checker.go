@@ -91,6 +91,7 @@ func (s *Set) Checkers(r *Request) []Checker {
 		return nil
 	}
 	var out []Checker
+	r = s.asConfined(r)
 	subjects := subjectsOf(r)
 	for i := range s.checkers {
 		c := &s.checkers[i]
@@ -136,6 +137,7 @@ func (s *Set) Wants(r *Request) []Checker {
 // checked joins a verdict with what checkers said. One that said nothing counts
 // like one that failed.
 func (s *Set) checked(v *Verdict, r *Request) {
+	r = s.asConfined(r)
 	for _, c := range s.Checkers(r) {
 		if c.Kind == "builtin" {
 			if d, reason := builtinCheckers[c.Name](r); d != Allow {

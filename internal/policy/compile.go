@@ -91,6 +91,8 @@ func (s *Set) ready(r *Rule, env *conditions) (rule, *belay.Error) {
 		}
 	}
 	c.sees = seesOf(r)
+	b, named := s.Bound(r.Boundary)
+	c.network = named && c.tier > 0 && !r.Narrows && b.Is.Network != belay.NetworkNone
 	return c, nil
 }
 

@@ -40,14 +40,11 @@ func (r *Request) confines() bool { return r.Confine && has(r.Tool.Capabilities,
 func (s *Set) confine(v *Verdict, r *Request) {
 	bound, by, named := s.boundOf(v, r)
 	wider := false
-	switch wish, ok := s.Bound(r.Wish.Boundary); {
-	case r.Widened != nil:
-		bound, by = *r.Widened, "grant"
-	case !ok:
-	case wish.Within(bound):
-		bound, by, named = Meet(wish, bound), "the call", true
-	default:
-		bound, by, named, wider = wish, "the call", true, true
+	if own, ok := s.own(r, bound); ok {
+		wider = r.Widened == nil && !own.Within(bound)
+		if bound, by = own, "grant"; r.Widened == nil {
+			by, named = "the call", true
+		}
 	}
 	if v.Decision == Ask && !wider {
 		bound = needed(bound, r)
@@ -79,6 +76,20 @@ func (s *Set) confine(v *Verdict, r *Request) {
 		v.Decision, v.Source, v.Rule, v.Tier, v.Priority, v.ReasonCode = Ask, "rule", "builtin/least-level", TierDefault, 0, codeBoundaryWeak
 		markOverridden(v)
 	}
+}
+
+// own is the boundary that a call has for itself in place of the one that it would get:
+// what a person gave exactly this call, or what it asks for. Wider than that one it is
+// only asked about.
+func (s *Set) own(r *Request, bound Bound) (Bound, bool) {
+	wish, ok := s.Bound(r.Wish.Boundary)
+	switch {
+	case r.Widened != nil:
+		return *r.Widened, true
+	case ok && wish.Within(bound):
+		return Meet(wish, bound), true
+	}
+	return wish, ok
 }
 
 // needed is a boundary widened by what a command line visibly needs: a person
@@ -187,22 +198,36 @@ func widerAsked(v *Verdict, r *Request) {
 	markOverridden(v)
 }
 
-// asConfined is a call as rules that ask for a level see it: where the turn's
-// boundary confines nothing, there is none.
+// asConfined is a call as rules see it: where the turn's boundary confines nothing, there
+// is no level; and it says whether what the call starts, if nobody is asked about it, is
+// kept from the network.
 func (s *Set) asConfined(r *Request) *Request {
-	if b, ok := s.Bound(r.Boundary); !r.Confine || !ok || !b.Unbounded() {
+	if !r.Confine {
 		return r
 	}
 	c := *r
-	c.Level = string(belay.L0)
+	if b, ok := s.Bound(r.Boundary); ok && b.Unbounded() {
+		c.Level = string(belay.L0)
+	}
+	if r.confines() {
+		bound, _, _ := s.baseOf(r)
+		if own, ok := s.own(r, bound); ok {
+			bound = own
+		}
+		c.offline = bound.offline(r.Level)
+	}
 	return &c
 }
 
-// boundOf returns the boundary that mode, settings and rules give a call, what
-// named it, and whether anything did. In a command line each simple command's
-// rule counts, and the line gets what all of them allow. A rule of an untrusted
-// file only narrows; a built-in one says that there must be a boundary.
-func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool) {
+// offline reports whether a boundary keeps programs from the network on a machine that
+// can apply a level.
+func (b Bound) offline(level string) bool {
+	return !b.Unbounded() && b.Is.Network == belay.NetworkNone && belay.Level(level).AtLeast(belay.L2)
+}
+
+// baseOf returns the boundary that mode, settings and the tool give a call, what named
+// it, and whether anything did.
+func (s *Set) baseOf(r *Request) (base Bound, by string, named bool) {
 	base, ok := s.Bound(r.Boundary)
 	by, named = "settings", ok
 	if !ok {
@@ -212,6 +237,15 @@ func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool)
 	if t := r.Tool.Bounds; t != nil {
 		base, by, named = s.OfTool(t), "tool "+r.Tool.Name, t.Boundary != ""
 	}
+	return base, by, named
+}
+
+// boundOf returns the boundary that mode, settings and rules give a call, what
+// named it, and whether anything did. In a command line each simple command's
+// rule counts, and the line gets what all of them allow. A rule of an untrusted
+// file only narrows; a built-in one says that there must be a boundary.
+func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool) {
+	base, by, named := s.baseOf(r)
 	out = Bound{Name: belay.BoundaryFull, Is: belay.Boundary{Name: belay.BoundaryFull, Network: belay.NetworkFull}}
 	from := by
 	for _, c := range v.parts {

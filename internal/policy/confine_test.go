@@ -252,3 +252,46 @@ func TestBuiltInBoundariesHaveLimits(t *testing.T) {
 		t.Errorf("the limits are %+v", belay.DefaultProcessLimits)
 	}
 }
+
+// TestATaintedConversationAsksOnlyForWhatCanSend: of commands whose boundary has no
+// network only those ask that a yes would give one. Where the machine can't keep them
+// from it, or a rule or the call brings another boundary, they ask as before.
+// Guarantee: G15.
+func TestATaintedConversationAsksOnlyForWhatCanSend(t *testing.T) {
+	net := Rule{ID: "net", Tier: TierUser, Verdict: Allow, Boundary: "net", Match: Match{Tool: []string{"exec"}}}
+	for _, c := range []struct {
+		name, line string
+		ask        func(*Request)
+		rules      []Rule
+		want       string
+	}{
+		{name: "a folder", line: "mkdir -p build", want: "allow CONFINED"},
+		{name: "tests", line: "go test ./...", want: "allow CONFINED"},
+		{name: "a list", line: "mkdir -p build && go test ./... | tail -3", want: "allow CONFINED"},
+		{name: "a secret was read", line: "go test ./...", ask: func(r *Request) { r.Taint = append(r.Taint, Taint{Kind: TaintSecret, Origin: ".env"}) }, want: "allow CONFINED"},
+		{name: "what wants the network", line: "mkdir build; curl https://a.example", want: "ask TAINTED_EGRESS"},
+		{name: "files alone", line: "go test ./...", ask: func(r *Request) { r.Level = "L2" }, want: "allow CONFINED"},
+		{name: "no namespaces", line: "go test ./...", ask: func(r *Request) { r.Level = "L1" }, want: "ask TAINTED_EGRESS"},
+		{name: "no boundary", line: "go test ./...", ask: func(r *Request) { r.Boundary = "full" }, want: "ask TAINTED_EGRESS"},
+		{name: "a boundary with hosts", line: "go test ./...", ask: func(r *Request) { r.Boundary = "net" }, want: "ask TAINTED_EGRESS"},
+		{name: "what a person gave the call", line: "go test ./...", ask: func(r *Request) {
+			r.Widened = &Bound{Name: "wider", Is: belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkFull}}
+		}, want: "ask TAINTED_EGRESS"},
+		{name: "what the call asks for", line: "go test ./...", ask: func(r *Request) { r.Wish.Boundary = "net" }, want: "ask WIDER_BOUNDARY"},
+		{name: "a rule with a network", line: "make deploy", ask: func(r *Request) { r.Mode = belay.ModeDefault }, rules: []Rule{net}, want: "ask CHANGES_THINGS"},
+		{name: "a rule with a network, untainted", line: "make deploy", ask: func(r *Request) { r.Mode, r.Taint = belay.ModeDefault, nil }, rules: []Rule{net}, want: "allow RULE"},
+		{name: "a grant", line: "make x", ask: func(r *Request) {
+			r.Mode, r.Grants = belay.ModeDefault, []Grant{{Tool: "exec", Tier: TierUser, Kind: "answer"}}
+		}, want: "allow GRANTED"},
+	} {
+		v := confinedAs(t, c.line, func(r *Request) {
+			r.Mode, r.Taint = belay.ModeOnRequest, []Taint{{Kind: "web", Origin: "a.example"}}
+			if c.ask != nil {
+				c.ask(r)
+			}
+		}, c.rules...)
+		if got := string(v.Decision) + " " + v.ReasonCode; got != c.want {
+			t.Errorf("%s: %q: %s (%s), want %s", c.name, c.line, got, v.Reason, c.want)
+		}
+	}
+}

@@ -308,7 +308,7 @@ func grantFor(r *Request, sub *subject) (*Grant, bool) {
 	var found *Grant
 	for i := range r.Grants {
 		g := &r.Grants[i]
-		if r.Rerun && g.Kind != "rule" || !(sees{egress: g.ofHost(r)}).covers(r, sub) || !g.reaches(r, sub) {
+		if r.Rerun && g.Kind != "rule" || !(sees{egress: g.ofHost(r)}).covers(r, sub, sub.egress) || !g.reaches(r, sub) {
 			continue
 		}
 		if g.Left == 0 { // what is counted is spared
@@ -321,12 +321,13 @@ func grantFor(r *Request, sub *subject) (*Grant, bool) {
 	return found, found != nil
 }
 
-// covers reports whether an allow that names these things reaches a call.
-func (c sees) covers(r *Request, sub *subject) bool {
+// covers reports whether an allow that names these things reaches a call that with it can
+// send data out or not.
+func (c sees) covers(r *Request, sub *subject, sends bool) bool {
 	switch {
 	case sub.class == Unparsable && !c.unparsable, sub.class == EscapeAttempt && !c.escape:
 		return false
-	case sub.egress && !c.egress && tainted(r.Taint):
+	case sends && !c.egress && tainted(r.Taint):
 		return false
 	}
 	if sub.keys != "" && !c.keys {

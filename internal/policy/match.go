@@ -33,7 +33,7 @@ func (c *rule) misses(r *Request, sub *subject) string {
 		return "path"
 	case len(c.hosts) > 0 && !c.reaches(sub):
 		return "host"
-	case c.Verdict == Allow && !c.sees.covers(r, sub):
+	case c.Verdict == Allow && !c.sees.covers(r, sub, sub.egress || sub.starts && c.network):
 		return "cover" // an allow that doesn't name what this call could do
 	case slices.ContainsFunc(c.args, func(a argument) bool { return !a.holds(sub.args) }):
 		return "args"

@@ -102,6 +102,8 @@ type Request struct {
 	Boundary string            // of the turn, as configured; empty: the mode's
 	Wish     RequestedBoundary // what the call asks for itself
 	Widened  *Bound            // what a person gave exactly this call
+
+	offline bool // what it starts is kept from the network, see asConfined
 }
 
 // Check is what one checker said.

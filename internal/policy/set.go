@@ -43,6 +43,7 @@ type rule struct {
 	hosts    []string
 	cond     *condition
 	sees     sees
+	network  bool // the boundary that it gives has one
 }
 
 // sees is which of the things that a plain allow doesn't cover a rule names.

@@ -20,6 +20,7 @@ type subject struct {
 	paths  []access
 	hosts  []string
 	egress bool   // it can send data out
+	starts bool   // it can if it has a network: by the programs that it starts
 	secret bool   // it reads a secret
 	keys   string // the file that usually holds a secret which a file tool names, and why; of commands the class says so
 	guards string // the protected name that it writes, and why it is one; empty: none
@@ -91,7 +92,8 @@ func (sub *subject) of(r *Request) {
 	default:
 		sub.does = []string{"changes"}
 	}
-	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || has(t.Capabilities, capProcess) && Changes(*t) && r.Network != "none" && !r.shutIn()
+	sub.starts = has(t.Capabilities, capProcess) && Changes(*t)
+	sub.egress = has(t.Capabilities, capNetwork) || has(t.Capabilities, capSend) || sub.starts && !r.keptIn()
 	sub.guards = guarded(sub.paths, tainted(r.Taint))
 	sub.keys = keysIn(sub.paths)
 	sub.secret = has(t.Capabilities, capSecrets) || sub.keys != ""
@@ -121,7 +123,8 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 		sub.does = []string{"runs", "changes"}
 	}
 	sub.guards = guarded(sub.paths, tainted(r.Taint))
-	sub.egress = sub.class != ReadOnly && r.Network != "none"
+	sub.starts = sub.class != ReadOnly
+	sub.egress = sub.starts && (!r.keptIn() || sub.class == Network && r.Network != belay.NetworkNone) // a yes to what needs the network gives it
 	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return maybeSecret(a.path) }) ||
 		namesSecret(c, tainted(r.Taint)) || showsSecrets(c)
 }
@@ -140,12 +143,9 @@ func elsewhere(workspace string, c *Command) (out []access) {
 	return out
 }
 
-// shutIn reports whether the tool's own boundary keeps its programs from the network,
-// on this machine.
-func (r *Request) shutIn() bool {
-	b := r.Tool.Bounds
-	return b != nil && r.Confine && b.Network == "" && slices.Contains([]string{"", belay.BoundaryWorkspace, belay.BoundaryReadOnly}, b.Boundary) && belay.Level(r.Level).AtLeast(belay.L2)
-}
+// keptIn reports whether what a call starts, if nobody is asked about it, reaches no
+// network.
+func (r *Request) keptIn() bool { return r.offline || r.Network == belay.NetworkNone }
 
 // Capabilities that say what a tool can do with data.
 const (

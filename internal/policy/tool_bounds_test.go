@@ -19,13 +19,13 @@ func TestTheBoundaryOfATool(t *testing.T) {
 		{&belay.ToolBounds{}, "L3", "workspace-write", belay.NetworkNone, false},
 		{&belay.ToolBounds{Boundary: "read-only"}, "L3", "read-only", belay.NetworkNone, false},
 		{&belay.ToolBounds{Network: "full"}, "L3", "workspace-write, network full", belay.NetworkFull, true},
-		{&belay.ToolBounds{Boundary: "nonsense"}, "L3", "read-only", belay.NetworkNone, true},
+		{&belay.ToolBounds{Boundary: "nonsense"}, "L3", "read-only", belay.NetworkNone, false},
 		{&belay.ToolBounds{}, "L0", "workspace-write", belay.NetworkNone, true},
-		{nil, "L3", "workspace-write", belay.NetworkNone, true},
+		{nil, "L3", "workspace-write", belay.NetworkNone, false},
 	} {
 		tool := belay.ToolSpec{Name: "mcp__s__t", Capabilities: []string{capProcess}, Access: belay.Write, Destructive: true, Bounds: c.bounds}
 		v := Evaluate(Builtin(), &Request{Tool: tool, Args: []byte("{}"), Mode: belay.ModeDefault, Workspace: "/w", Level: c.level, Confine: true, Network: belay.NetworkFull,
-			Taint: []Taint{{Kind: "mcp", Origin: "s"}}, Grants: []Grant{{Tool: tool.Name, Tier: TierUser, Kind: "rule"}}})
+			Taint: []Taint{{Kind: "web", Origin: "a.example"}}, Grants: []Grant{{Tool: tool.Name, Tier: TierUser, Kind: "rule"}}})
 		if v.Bound == nil || v.Bound.Name != c.want || v.Bound.Is.Network != c.network {
 			t.Errorf("%+v: bound %+v, want %s with network %s", c.bounds, v.Bound, c.want, c.network)
 		}
