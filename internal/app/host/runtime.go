@@ -99,6 +99,9 @@ func (h *Host) argsKey() ([]byte, error) {
 func (h *Host) Reader(st store.Store) *app.Runtime {
 	r := app.Local(st, h.c.Principal, h.c.Now)
 	r.Workspaces = &Workspaces{host: h}
+	if dir, err := h.c.StoreDir(); err == nil { // else there is no store
+		r.Tokens = auth.OpenTokens(dir, h.c.Now)
+	}
 	return r
 }
 

@@ -108,7 +108,7 @@ func fits(raw json.RawMessage, t reflect.Type, path string) error {
 	if t == reflect.TypeFor[json.RawMessage]() {
 		return nil
 	}
-	if got, want := kindOf(raw), wanted(t); got != want && (got != "a number" || want != wholeNumber) {
+	if got, want := kindOf(raw), wanted(t); got != want && (got != number || want != wholeNumber) {
 		return mismatch(got, path, want)
 	}
 	switch {
@@ -124,7 +124,11 @@ func fits(raw json.RawMessage, t reflect.Type, path string) error {
 	return nil
 }
 
-const wholeNumber = "a whole number"
+// Kinds of values that are numbers in JSON.
+const (
+	number      = "a number"
+	wholeNumber = "a whole number"
+)
 
 // wanted is what a value of a type is in JSON.
 func wanted(t reflect.Type) string {
@@ -136,6 +140,8 @@ func wanted(t reflect.Type) string {
 		return "true or false"
 	case reflect.Int, reflect.Int64:
 		return wholeNumber
+	case reflect.Float64:
+		return number
 	case reflect.Struct, reflect.Map:
 		return "an object"
 	case reflect.Slice:
@@ -208,7 +214,7 @@ func fitsSlice(raw []byte, t reflect.Type, path string) error {
 func fitsNumber(raw []byte, path string) error {
 	n, err := strconv.ParseInt(string(raw), 10, 64)
 	if err != nil {
-		return mismatch("a number", path, wholeNumber)
+		return mismatch(number, path, wholeNumber)
 	}
 	if n > 1<<53 || n < -(1<<53) || n > math.MaxInt {
 		return At(path, belay.Errorf(belay.CodeBadCommand, "the number is too large").WithHint("numbers go up to 2^53 on both sides of 0"))
@@ -247,7 +253,7 @@ func kindOf(raw []byte) string {
 	case 'n':
 		return "null"
 	}
-	return "a number"
+	return number
 }
 
 // Field is a field of a struct as JSON has it.
