@@ -157,7 +157,7 @@ func (cmd *Command) Do(ctx context.Context, c *Call, body []byte) (out any, err 
 	if cmd.Later != "" {
 		err = cmd.unavailable(body)
 	} else {
-		out, err = cmd.call(ctx, c, body)
+		out, err = cmd.called(ctx, c, body)
 	}
 	if !cmd.Mutates && err == nil {
 		return out, nil
@@ -172,6 +172,19 @@ func (cmd *Command) Do(ctx context.Context, c *Call, body []byte) (out any, err 
 	if rerr := c.Recorder.Done(ctx, c, d); rerr != nil && err == nil {
 		return nil, rerr // it is done, and repeated it answers the same
 	}
+	return out, err
+}
+
+// called calls the command's function. One that panics is recorded too.
+func (cmd *Command) called(ctx context.Context, c *Call, body []byte) (any, error) {
+	panics := true
+	defer func() {
+		if panics {
+			c.Recorder.Done(ctx, c, Outcome{Code: belay.CodeInternal, Reads: !cmd.Mutates}) //nolint:errcheck // the panic is told
+		}
+	}()
+	out, err := cmd.call(ctx, c, body)
+	panics = false
 	return out, err
 }
 

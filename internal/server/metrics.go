@@ -29,6 +29,7 @@ type metrics struct {
 	mu       sync.Mutex
 	commands map[labels]int64
 	refusals map[labels]int64
+	panics   int64
 	latency  histogram
 	tenants  map[string]*figures
 }
@@ -99,6 +100,12 @@ func (m *metrics) refused(code string) {
 	m.refusals[label("code", code)]++
 }
 
+func (m *metrics) panicked() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.panics++
+}
+
 // label writes names and values in pairs.
 func label(pairs ...string) labels {
 	var b strings.Builder
@@ -136,6 +143,7 @@ func (s *Server) showMetrics(w http.ResponseWriter, r *http.Request) {
 func (s *Server) expose(e *exposition) {
 	e.counter("belay_commands_total", "Commands by name and the code they were answered with.", s.metrics.commands)
 	e.counter("belay_requests_refused_total", "Requests that were turned away, by code.", s.metrics.refusals)
+	e.counter("belay_panics_total", "Requests whose handler panicked, which is a fault of the server; its log has each.", map[labels]int64{"": s.metrics.panics})
 	e.histogram("belay_command_duration_seconds", "How long commands took to be answered.", s.metrics.latency)
 	e.gauge("belay_uptime_seconds", "Time since the start.", s.c.Now().Sub(s.started).Seconds())
 	var mem runtime.MemStats

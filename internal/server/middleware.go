@@ -2,9 +2,11 @@ package server
 
 import (
 	"context"
+	"fmt"
 	"net"
 	"net/http"
 	"net/url"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"time"
@@ -19,7 +21,7 @@ import (
 // this server, no page of another site sent it, it doesn't come too often, and
 // its token is good. What has no token is only answered where open says so.
 func (s *Server) admit(next http.Handler) http.Handler {
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.guarded(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("X-Content-Type-Options", "nosniff")
 		h.Set("Cache-Control", "no-store")
@@ -41,6 +43,49 @@ func (s *Server) admit(next http.Handler) http.Handler {
 		next.ServeHTTP(w, r)
 	})
 }
+
+// guarded answers for a handler that panics: with a problem or, when an answer has begun,
+// by cutting that off. It is the server's fault, so its log and its figures have it.
+func (s *Server) guarded(h http.HandlerFunc) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		out := &begunWriter{ResponseWriter: w}
+		defer func() {
+			fault := recover()
+			if fault == nil {
+				return
+			}
+			if fault == http.ErrAbortHandler {
+				panic(fault) // it is cut off on purpose
+			}
+			s.metrics.panicked()
+			s.c.Log.Error("panic", "method", r.Method, "path", input.Shown(r.URL.Path), "error", fmt.Sprint(fault), "stack", string(debug.Stack()))
+			if out.begun {
+				panic(http.ErrAbortHandler)
+			}
+			input.WriteProblem(w, r, fmt.Errorf("the handler panicked: %v", fault))
+		}()
+		h(out, r)
+	})
+}
+
+// begunWriter knows whether an answer has begun.
+type begunWriter struct {
+	http.ResponseWriter
+	begun bool
+}
+
+func (w *begunWriter) WriteHeader(status int) {
+	w.begun = true
+	w.ResponseWriter.WriteHeader(status)
+}
+
+func (w *begunWriter) Write(b []byte) (int, error) {
+	w.begun = true
+	return w.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (w *begunWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
 func (s *Server) check(r *http.Request) (auth.Principal, error) {
 	if err := s.checkHost(r.Host); err != nil {
