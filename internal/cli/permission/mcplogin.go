@@ -8,8 +8,6 @@ import (
 	"io"
 	"net"
 	"net/http"
-	"os/exec"
-	"runtime"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -61,13 +59,14 @@ func (c *mcpLoginCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 	}
 	fmt.Fprintf(a.Err, "log in at\n%s\n", term.Line(l.Address))
 	var typed <-chan string
+	var browser command.Browser
 	if c.NoBrowser && a.In != nil {
 		fmt.Fprintln(a.Err, "it ends at an address of this machine; where the browser can't reach that, paste it here")
 		typed = pasted(ctx, a.In)
-	} else if err := browse(ctx, l.Address); err != nil {
-		fmt.Fprintf(a.Err, "%v; open it yourself\n", err)
+	} else {
+		browser = command.Browse(l.Address)
 	}
-	t, err := back.wait(ctx, finish, typed)
+	t, err := back.wait(ctx, finish, typed, browser)
 	if errors.Is(err, context.Canceled) {
 		return belay.ExitCancelled, nil
 	}
@@ -82,20 +81,6 @@ func (c *mcpLoginCmd) Run(ctx context.Context, a *command.Program) (int, error) 
 		code = belay.ExitFailed
 	}
 	return code, err
-}
-
-// browse has the person's browser show an address.
-func browse(ctx context.Context, address string) error {
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
-	ctx, stop := context.WithTimeout(ctx, 20*time.Second)
-	defer stop()
-	if err := exec.CommandContext(ctx, opener, address).Run(); err != nil {
-		return fmt.Errorf("no browser can be started: %s", files.Reason(err))
-	}
-	return nil
 }
 
 // pasted are the lines that a person gives: addresses that browsers were sent to.
@@ -178,7 +163,7 @@ func (b *back) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // wait ends a login with the address that comes first: a browser's, or one that was
 // pasted. What a browser brings may be another page's doing, so a wrong one is told and
 // the right one waited for.
-func (b *back) wait(ctx context.Context, finish func(string) (*app.ServerTest, error), typed <-chan string) (*app.ServerTest, error) {
+func (b *back) wait(ctx context.Context, finish func(string) (*app.ServerTest, error), typed <-chan string, browser command.Browser) (*app.ServerTest, error) {
 	for {
 		select {
 		case c := <-b.came:
@@ -190,6 +175,10 @@ func (b *back) wait(ctx context.Context, finish func(string) (*app.ServerTest, e
 			fmt.Fprintln(b.errs, err)
 		case text := <-typed:
 			return finish(text)
+		case end := <-browser.Ended:
+			if err := browser.Failure(end); err != nil {
+				fmt.Fprintf(b.errs, "%v; open it yourself\n", err)
+			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
 		}

@@ -10,7 +10,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -105,15 +104,9 @@ func open(ctx context.Context, dir, url string, waits func() (bool, error)) erro
 		return belay.Errorf(belay.CodeNotWritten, "the page can't be opened: %s", files.Reason(err)).At(file).WithHint("belay console prints the address")
 	}
 	defer os.Remove(file) //nolint:errcheck // what it leads to counts for five minutes
-	opener := "xdg-open"
-	if runtime.GOOS == "darwin" {
-		opener = "open"
-	}
 	ctx, stop := context.WithTimeout(ctx, openWithin)
 	defer stop()
-	if err := exec.CommandContext(ctx, opener, file).Run(); err != nil {
-		return belay.Errorf(belay.CodeUnavailable, "no browser can be started: %s", files.Reason(err)).At(opener).WithHint("belay console prints the address")
-	}
+	browser := command.Browse(file)
 	for tick := time.NewTicker(200 * time.Millisecond); ; {
 		if left, err := waits(); err != nil || !left {
 			tick.Stop()
@@ -121,6 +114,11 @@ func open(ctx context.Context, dir, url string, waits func() (bool, error)) erro
 		}
 		select {
 		case <-tick.C:
+		case end := <-browser.Ended:
+			if err := browser.Failure(end); err != nil {
+				tick.Stop()
+				return err
+			}
 		case <-ctx.Done():
 			tick.Stop()
 			return belay.Errorf(belay.CodeUnreachable, "no browser came for the page").WithHint("belay console prints the address")
