@@ -2,6 +2,9 @@ package work
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -86,6 +89,30 @@ type denial struct {
 	Tool  string          `json:"tool_name"`
 	ID    belay.CallID    `json:"tool_use_id"`
 	Input json.RawMessage `json:"tool_input"`
+	hint  string
+}
+
+// denied says in one line which calls were denied, and what lets them run. The model's
+// words may claim what they didn't do.
+func (p *printed) denied() string {
+	var names, hints []string
+	for _, d := range p.Denials {
+		if !slices.Contains(names, d.Tool) {
+			names = append(names, d.Tool)
+		}
+		if d.hint != "" && !slices.Contains(hints, d.hint) {
+			hints = append(hints, d.hint)
+		}
+	}
+	said := fmt.Sprintf("%d of its calls was denied", len(p.Denials))
+	if len(p.Denials) > 1 {
+		said = fmt.Sprintf("%d of its calls were denied", len(p.Denials))
+	}
+	said += " (" + strings.Join(names, ", ") + ")"
+	if len(hints) > 0 {
+		said += ": " + strings.Join(hints, "; ")
+	}
+	return said
 }
 
 // why says why the turn didn't end well.
@@ -181,7 +208,7 @@ func (m *messages) failed(id belay.CallID, p event.ToolFailed) {
 	}
 	m.told(toolResult{"tool_result", id, said, true})
 	if p.Problem.Class == "denied" {
-		m.denials = append(m.denials, denial{p.Name, id, m.calls[id].Input})
+		m.denials = append(m.denials, denial{p.Name, id, m.calls[id].Input, p.Problem.Hint})
 	}
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/chat"
 	"github.com/belay-run/belay/internal/cli/command"
+	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -147,6 +148,9 @@ func (p *printing) conclude() int {
 		}
 	default:
 		p.a.PrintJSON(r)
+	}
+	if len(r.Denials) > 0 && p.c.OutputFormat == "text" {
+		fmt.Fprintf(p.a.Err, "%s\n", term.Line(r.denied()))
 	}
 	if r.Exit != belay.ExitOK && p.c.OutputFormat == "text" {
 		fmt.Fprintf(p.a.Err, "%s\ncontinue with: belay -p -r %s%s TEXT\n", r.why(), p.session, p.a.StoreFlag)
