@@ -24,6 +24,7 @@ type Candidate struct {
 	Context      int64    `json:"context,omitempty"`     // tokens it can read
 	InputPrice   int64    `json:"inputPrice,omitempty"`  // micro-USD per million tokens
 	OutputPrice  int64    `json:"outputPrice,omitempty"` // micro-USD per million tokens
+	Address      string   `json:"address,omitempty"`     // where its provider is reached
 }
 
 // Excluded is a model that can't serve the request, and why.
@@ -43,8 +44,9 @@ type RoutingCandidatesResolved struct {
 type RoutingDecided struct {
 	fact
 	Route
-	Mode          string  `json:"mode"`   // fixed, preferred, automatic
-	Source        string  `json:"source"` // user, agent, policy, router
+	Address       string  `json:"address,omitempty"` // where its provider is reached
+	Mode          string  `json:"mode"`              // fixed, preferred, automatic
+	Source        string  `json:"source"`            // user, agent, policy, router
 	Reason        string  `json:"reason"`
 	Requested     *Route  `json:"requested,omitempty"` // the route asked for, if different
 	Fallbacks     []Route `json:"fallbacks,omitempty"` // next routes, in order
@@ -55,10 +57,11 @@ type RoutingDecided struct {
 // RoutingFallbackApplied reports that the next fallback is tried.
 type RoutingFallbackApplied struct {
 	fact
-	From   Route  `json:"from"`
-	To     Route  `json:"to"`
-	Reason string `json:"reason"`
-	Left   int    `json:"left,omitempty"` // fallbacks that remain
+	From    Route  `json:"from"`
+	To      Route  `json:"to"`
+	Address string `json:"address,omitempty"` // where the provider of To is reached
+	Reason  string `json:"reason"`
+	Left    int    `json:"left,omitempty"` // fallbacks that remain
 }
 
 // RoutingNotPossible reports that no model can serve the request.

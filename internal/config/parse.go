@@ -356,7 +356,6 @@ func (p *parser) service() {
 		return
 	}
 	if v, from := p.in.address(s); v != "" {
-		p.in.Hosts.name(s.Name, v)
 		if named == "" && r.BaseURL == "" {
 			r.BaseURL, r.baseFrom = v, from
 		}

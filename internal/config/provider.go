@@ -226,12 +226,35 @@ func (w *Workspace) Endpoint(s belay.Settings) (Endpoint, error) {
 	return w.in.endpoint(v, s.BaseURL)
 }
 
+// at is where a provider is reached; baseURL is the address of its own that it was given,
+// perhaps none.
+func (s Service) at(baseURL string) (*url.URL, error) {
+	base, err := netdial.ParseBase(cmp.Or(baseURL, s.Base))
+	if err == nil {
+		base.Path = versioned(s.Protocol, base.Path)
+	}
+	return base, err
+}
+
+// Address is where the provider of some settings is reached; empty: it is no server's, or
+// can't be reached.
+func (w *Workspace) Address(s belay.Settings) string {
+	v, err := w.Service(s.Provider)
+	if err != nil {
+		return ""
+	}
+	at, err := v.at(s.BaseURL)
+	if err != nil {
+		return ""
+	}
+	return at.String()
+}
+
 func (in Input) endpoint(v Service, baseURL string) (Endpoint, error) {
-	base, err := netdial.ParseBase(cmp.Or(baseURL, v.Base))
+	base, err := v.at(baseURL)
 	if err != nil {
 		return Endpoint{}, err
 	}
-	base.Path = versioned(v.Protocol, base.Path)
 	e := Endpoint{Service: v, URL: base}
 	if !in.belongs(v, base) {
 		return e, nil
@@ -258,7 +281,30 @@ func (in Input) endpoint(v Service, baseURL string) (Endpoint, error) {
 // process, by flag, environment or their own file. A recorded session may come
 // from another user, so the address in it gets no key.
 func (in Input) belongs(v Service, base *url.URL) bool {
-	return sameOrigin(v.Base, base.String()) || in.Hosts.has(v.Name, base)
+	named, _ := in.address(v)
+	return sameOrigin(v.Base, base.String()) || sameOrigin(named, base.String()) || in.Hosts.has(v.Name, base)
+}
+
+// Of are the settings of another model that is asked under some: its provider is reached
+// where it is under them, else where the environment or its description says. What serves
+// one vendor's models by another protocol is reached where that vendor is.
+func (w *Workspace) Of(s belay.Settings, provider, model string) belay.Settings {
+	to := belay.Settings{Provider: provider, Model: model}
+	v, err := w.Service(provider)
+	own, ownErr := w.Service(s.Provider)
+	switch {
+	case provider == s.Provider:
+		to.BaseURL = s.BaseURL
+	case err != nil: // it can't be asked at all
+	case ownErr == nil && s.BaseURL != "" && len(v.Bases) > 0 && slices.Equal(v.Bases, own.Bases):
+		if base, err := netdial.ParseBase(s.BaseURL); err == nil && w.in.belongs(own, base) {
+			w.in.Hosts.name(v.Name, s.BaseURL)
+		}
+		to.BaseURL = s.BaseURL
+	default:
+		to.BaseURL, _ = w.in.address(v)
+	}
+	return to
 }
 
 // Hosts are the hosts that a person named together with a provider. The zero value

@@ -122,7 +122,7 @@ func (p Profile) Facts(candidates []Candidate) []event.Payload {
 		return append(out, event.RoutingSingleCandidate{Candidate: d.chosen.Candidate, Reason: "it is the only one that is set"})
 	}
 	set := event.RoutingCandidatesResolved{Candidates: []event.Candidate{d.chosen.Candidate}, Excluded: d.excluded}
-	decided := event.RoutingDecided{Route: d.chosen.Route, Mode: "preferred", Source: "user", Reason: "it is the first that was named"}
+	decided := event.RoutingDecided{Route: d.chosen.Route, Address: d.chosen.Address, Mode: "preferred", Source: "user", Reason: "it is the first that was named"}
 	for _, c := range d.rest {
 		set.Candidates = append(set.Candidates, c.Candidate)
 		decided.Fallbacks = append(decided.Fallbacks, c.Route)

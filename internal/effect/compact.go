@@ -229,12 +229,9 @@ func (s *shortening) all() []history.Pin {
 func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []belay.Message, tail int) (string, error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, summariseTime, errSlow)
 	defer cancel()
-	to := core.CandidateOf(append(rules.Routes[:len(rules.Routes):len(rules.Routes)], rules.Reviewers...), event.Route{Provider: s.eff.Provider, Model: s.eff.Model})
 	settings := rules.Settings
 	settings.Provider, settings.Model = s.eff.Provider, s.eff.Model
-	if to.BaseURL != "" || len(rules.Routes) > 0 {
-		settings.BaseURL = to.BaseURL
-	}
+	settings.BaseURL = rules.Candidate(event.Route{Provider: s.eff.Provider, Model: s.eff.Model}).BaseURL
 	prov, err := s.v.provider(ctx, s.eff.IDs.Turn, rules.Configured(), settings)
 	if err != nil {
 		return "", &model.Error{Class: "auth", Message: err.Error()}

@@ -33,7 +33,7 @@ What you are to look for:
 func (v *performer) review(ctx context.Context, c policy.Checker, eff core.CheckCall) (a policy.Answer, used belay.Usage, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, c.Limit(), fmt.Errorf("it gave no answer within %s", c.Limit()))
 	defer cancel()
-	prov, err := v.e.provider(ctx, eff.Dir, belay.Settings{Provider: c.Provider, Model: c.Model})
+	prov, err := v.e.provider(ctx, eff.Dir, belay.Settings{Provider: c.Provider, Model: c.Model, BaseURL: eff.BaseURL})
 	if err != nil {
 		return a, used, err
 	}

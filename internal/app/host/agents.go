@@ -168,9 +168,8 @@ func (h *Host) named(p *app.Place, r *thread.Rules, a *agentfile.Agent) (belay.S
 	if !ok || !a.Trusted {
 		return s, nil
 	}
-	if s.Model = name; provider != s.Provider {
-		s.Provider, s.BaseURL = provider, ""
-	}
+	to := p.Of(s, provider, name)
+	s.Provider, s.Model, s.BaseURL = to.Provider, to.Model, to.BaseURL
 	all := h.c.Models.Routes(p.Workspace, s)
 	if len(all) == 0 || all[0].Lacks != "" {
 		return s, nil

@@ -26,7 +26,7 @@ func (h *Host) AgentFiles(ctx context.Context, p *app.Place) (*agentfile.Catalog
 		return nil, err
 	}
 	c.Needs(func(provider, model string) string {
-		all := h.c.Models.Routes(p.Workspace, belay.Settings{Provider: provider, Model: model})
+		all := h.c.Models.Routes(p.Workspace, p.Of(belay.Settings{}, provider, model))
 		if len(all) == 0 {
 			return "network"
 		}

@@ -239,10 +239,10 @@ func (h *Host) Draft(ctx context.Context, p *app.Place, by string, c config.Sett
 		rules.Govern(under.Ref(), under.Set)
 	}
 	for _, c := range rules.Gate().Reviewers() {
-		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, belay.Settings{Provider: c.Provider, Model: c.Model}))
+		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, p.Of(rules.Settings, c.Provider, c.Model)))
 	}
 	if provider, model, ok := strings.Cut(c.Compact.Model, "/"); ok {
-		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, belay.Settings{Provider: provider, Model: model}))
+		rules.Reviewers = append(rules.Reviewers, h.c.Models.Candidate(p.Workspace, p.Of(c.Settings, provider, model)))
 	}
 	rules.AskOutput()
 	for _, name := range c.Allow {

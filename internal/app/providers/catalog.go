@@ -25,7 +25,7 @@ func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []core.Candida
 		var r event.Route
 		r.Provider, r.Model, _ = config.Route(f)
 		if !slices.ContainsFunc(all, func(c core.Candidate) bool { return c.Route == r }) {
-			all = append(all, m.Candidate(w, belay.Settings{Provider: r.Provider, Model: r.Model}))
+			all = append(all, m.Candidate(w, w.Of(s, r.Provider, r.Model)))
 		}
 	}
 	return all
@@ -33,7 +33,7 @@ func (m *Providers) Routes(w *config.Workspace, s belay.Settings) []core.Candida
 
 // Candidate is one model as the catalogue knows it.
 func (m *Providers) Candidate(w *config.Workspace, s belay.Settings) core.Candidate {
-	c := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}}, BaseURL: s.BaseURL}
+	c := core.Candidate{Candidate: event.Candidate{Route: event.Route{Provider: s.Provider, Model: s.Model}, Address: w.Address(s)}, BaseURL: s.BaseURL}
 	known, ok := m.Known(w, s)
 	if c.Known = ok; ok {
 		c.Context, c.Factor = known.Context, known.Factor

@@ -58,7 +58,7 @@ func (d *decision) cost(r reservation) event.CostRecorded {
 	}
 	u := c.Usage
 	u.Reported = true
-	amount, known := core.CandidateOf(slices.Concat(d.rules.Routes, d.rules.Reviewers), r.Route).Prices.Cost(u, d.now)
+	amount, known := d.rules.Candidate(r.Route).Prices.Cost(u, d.now)
 	if !known { // a price ended, or the usage can't be
 		amount, c.Source = r.Amount.MicroUSD, "estimated"
 	}

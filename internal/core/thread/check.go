@@ -43,7 +43,7 @@ func (d *decision) checks(c *Call, q *policy.Request) (waits bool) {
 			}
 		default:
 			spec, _ := json.Marshal(k)
-			d.want(core.CheckCall{IDs: d.callIDs(c), Checker: k.ID, Spec: spec, Dir: d.rules.Configured(), Question: question, MaxOutput: spending{d}.reviewOutput()})
+			d.want(core.CheckCall{IDs: d.callIDs(c), Checker: k.ID, Spec: spec, Dir: d.rules.Configured(), Question: question, BaseURL: d.rules.Candidate(event.Route{Provider: k.Provider, Model: k.Model}).BaseURL, MaxOutput: spending{d}.reviewOutput()})
 		}
 		waits = true
 	}

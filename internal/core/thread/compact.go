@@ -226,7 +226,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	by := to
 	if m := d.rules.Settings.Compact.Model; m != "" {
 		provider, model, _ := strings.Cut(m, "/")
-		by = core.CandidateOf(d.rules.Reviewers, event.Route{Provider: provider, Model: model})
+		by = d.rules.Candidate(event.Route{Provider: provider, Model: model})
 	}
 	all := d.Counts.All
 	room := usable(to)

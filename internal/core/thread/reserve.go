@@ -210,7 +210,7 @@ func (d spending) review(c *Call, k policy.Checker, question int) (r *reservatio
 	if k.Kind != "model" {
 		return nil, true
 	}
-	to := core.CandidateOf(d.rules.Reviewers, event.Route{Provider: k.Provider, Model: k.Model})
+	to := d.rules.Candidate(event.Route{Provider: k.Provider, Model: k.Model})
 	return d.question(c, checkerPrefix+k.ID, "permission_request", to, plain(question+len(k.Instructions))+reviewTokens, leastOutput)
 }
 

@@ -3,6 +3,7 @@ package thread
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -60,6 +61,16 @@ func needed(a belay.Attachment) string {
 		return core.Files
 	}
 	return ""
+}
+
+// Candidate is the model of a route. Rules of earlier builds don't say where a model is
+// reached that isn't the session's own: one of the same provider is reached where that is.
+func (r *Rules) Candidate(route event.Route) core.Candidate {
+	c := core.CandidateOf(slices.Concat(r.Routes, r.Reviewers), route)
+	if c.Provider == r.Settings.Provider {
+		c.BaseURL = cmp.Or(c.BaseURL, r.Settings.BaseURL)
+	}
+	return c
 }
 
 // routing are the facts of the choice among the rules' candidates.
@@ -129,7 +140,7 @@ func (d *decision) moveOn(larger bool, reason string) bool {
 	}
 	to, left, ok := d.rules.Profile.With(t.needs(), d.rules.Routes).Next(d.rules.Routes, append(t.Tried[:len(t.Tried):len(t.Tried)], t.Route), larger)
 	if ok {
-		d.record(d.fact(event.RoutingFallbackApplied{From: t.Route, To: to.Route, Left: left, Reason: reason}))
+		d.record(d.fact(event.RoutingFallbackApplied{From: t.Route, To: to.Route, Address: to.Address, Left: left, Reason: reason}))
 	}
 	return ok
 }
@@ -164,7 +175,7 @@ func (d *decision) to() core.Candidate {
 	case d.Turn == nil && len(d.rules.Routes) > 0: // a compaction that no turn waits for
 		c = d.rules.Routes[0]
 	case d.Turn != nil && d.Turn.Route.Provider != "":
-		c = core.CandidateOf(d.rules.Routes, d.Turn.Route)
+		c = d.rules.Candidate(d.Turn.Route)
 	}
 	c.Context = d.Counts.contextOf(c)
 	return c

@@ -246,7 +246,7 @@ func saysRoute(p event.Payload) (string, bool) {
 	case event.TaskProfileResolved:
 		return join(", ", p.Kind, when(strings.Join(p.Capabilities, " "), "needs %s"), "fallback "+p.Fallback), true
 	case event.RoutingSingleCandidate:
-		return join(": ", routeName(p.Route), p.Reason), true
+		return join(": ", routeName(p.Route)+when(p.Address, " at %s"), p.Reason), true
 	case event.RoutingCandidatesResolved:
 		var names []string
 		for _, c := range p.Candidates {
@@ -254,11 +254,11 @@ func saysRoute(p event.Payload) (string, bool) {
 		}
 		return join(", ", strings.Join(names, " "), excluded(p.Excluded)), true
 	case event.RoutingDecided:
-		return join(": ", routeName(p.Route), p.Reason), true
+		return join(": ", routeName(p.Route)+when(p.Address, " at %s"), p.Reason), true
 	case event.RoutingNotPossible:
 		return cut(p.Reason, 200), true
 	case event.RoutingFallbackApplied:
-		return fmt.Sprintf("%s instead of %s: %s", routeName(p.To), routeName(p.From), cut(p.Reason, 160)), true
+		return fmt.Sprintf("%s%s instead of %s: %s", routeName(p.To), when(p.Address, " at %s"), routeName(p.From), cut(p.Reason, 160)), true
 	case event.CostRecorded:
 		over, failed := "", ""
 		if p.Over > 0 {

@@ -97,9 +97,9 @@ func (st *step) sayRoute(a *Answer) {
 		case event.RoutingSingleCandidate:
 			continue // there was nothing to choose
 		case event.RoutingDecided:
-			a.say("It went to %s: %s.", routeName(p.Route), p.Reason)
+			a.say("It went to %s%s: %s.", routeName(p.Route), when(p.Address, " at %s"), p.Reason)
 		case event.RoutingFallbackApplied:
-			a.say("It went to %s in place of %s: %s.", routeName(p.To), routeName(p.From), p.Reason)
+			a.say("It went to %s%s in place of %s: %s.", routeName(p.To), when(p.Address, " at %s"), routeName(p.From), p.Reason)
 		}
 		a.stands(e)
 	}
