@@ -155,7 +155,8 @@ func (s *server) play(w http.ResponseWriter, r *http.Request, req model.Request,
 // a path, into the variable NAME. A model looks at two files at once, then at a
 // list, then completes; the one called flaky is refused once for coming too often,
 // and its stream breaks off once; the ones called absent and negative report
-// such a usage. The key it wants is sk-tester.
+// such a usage. Those called thinks, forgets and cuts are thinkers. The key it wants is
+// sk-tester.
 func vendors(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 1 {
 		ts.Fatalf("usage: vendors NAME")
@@ -174,6 +175,8 @@ func worker(a modelserver.Asked) modelserver.Scene {
 	}
 	s := modeltest.Scene{Usage: &belay.Usage{Input: 100, Output: 10}, Stop: "tool_calls"}
 	switch a.Model {
+	case "thinks", "forgets", "cuts":
+		return thinker(a)
 	case "absent":
 		s.Usage = nil
 	case "negative":
@@ -190,6 +193,32 @@ func worker(a modelserver.Asked) modelserver.Scene {
 		s.Calls = []model.Call{{Name: "list", Args: `{}`}}
 	default:
 		s.Calls = []model.Call{{Name: "complete_task", Args: fmt.Sprintf(`{"summary":"%d results of %s."}`, a.Results, a.Protocol)}}
+	}
+	return modelserver.Scene{Scene: s}
+}
+
+// thinker reads ten lines, each in a step of its own, and completes. It thinks much about
+// each. What it reports that it read is what it was sent: all of it; by the name forgets all
+// but the reasoning that went back; by the name cuts no more than its server is set to.
+func thinker(a modelserver.Asked) modelserver.Scene {
+	read := len(a.Body)
+	done := a.Results
+	switch a.Model {
+	case "cuts":
+		done = a.N - 1 // it doesn't see them all
+	case "forgets":
+		read = 8_000
+		for _, text := range a.Texts {
+			read += 60 + len(text)
+		}
+	}
+	s := modeltest.Scene{Reasoning: strings.Repeat("Is it so? ", 2000), Usage: &belay.Usage{Input: int64(read / 4), Output: 5040, Reasoning: 5000}, Stop: "tool_calls"}
+	if a.Model == "cuts" {
+		s.Text, s.Usage.Input = strings.Repeat("So it is. ", 1200), min(s.Usage.Input, 8192)
+	}
+	s.Calls = []model.Call{{Name: "read", Args: fmt.Sprintf(`{"path":"a.txt","offset":%d,"limit":1}`, done+1)}}
+	if done >= 10 {
+		s.Calls = []model.Call{{Name: "complete_task", Args: fmt.Sprintf(`{"summary":"%d lines read."}`, done)}}
 	}
 	return modelserver.Scene{Scene: s}
 }

@@ -208,7 +208,7 @@ func (f *Fold) beside(ev event.Envelope) {
 		}
 		f.notice(ev, again, NotShortened(p))
 	case event.RuntimeWarning:
-		f.notice(ev, true, "warning: "+p.Message+" ("+p.Code+")")
+		f.notice(ev, false, "warning: "+p.Message+" ("+p.Code+")")
 	case event.HistoryRollbackCompleted:
 		f.notice(ev, false, TakenBack(p))
 	}

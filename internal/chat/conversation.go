@@ -90,8 +90,8 @@ func (c *conversation) apply(cursor string, ev event.Envelope) {
 		c.answered.upTo = ev.ID()
 	case event.ModelCompleted:
 		c.answered.upTo = ev.ID()
-		if c.used += p.Text.Tokens; p.Usage.Reported {
-			c.used = p.Usage.Total()
+		if c.used += p.Text.Tokens; p.Usage.Reported { // nobody is sent the reasoning
+			c.used = p.Usage.Input + p.Usage.Output - p.Usage.Reasoning
 		}
 	case event.ContextCompactionCompleted:
 		c.used = p.TokensAfter

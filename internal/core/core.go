@@ -78,18 +78,10 @@ type CallModel struct {
 	MaxOutput int64  // tokens that the answer may have; 0: the provider's default
 	Search    bool   // the model's vendor may search the web for the answer
 
-	Provider, Model, BaseURL string // the model asked; empty: what the settings say
-	Context                  int64  // the largest context in tokens; 0: unknown
-	Tokens                   int64  // estimate of the input; 0: unknown
-	Cut                      Cut
+	Provider, Model, BaseURL string     // the model asked; empty: what the settings say
+	Context                  int64      // the largest context in tokens; 0: unknown
+	Tokens                   int64      // estimate of the input; 0: unknown
 	Instructions             *belay.Ref // of the place, behind those of the rules; nil: none
-}
-
-// Cut is which sizes of an input, as its server reports it, mean that the server left
-// out a part of it without saying so. The zero value is none.
-type Cut struct {
-	From, Below int64
-	Doubted     int64 // from which on a smaller one is worth a warning, though it may be no size at all; 0: none is
 }
 
 // Compact makes a shorter window of a conversation, as a fact announced it.

@@ -50,9 +50,6 @@ func (v *performer) callModel(ctx context.Context, run *engine.Run, eff core.Cal
 	a.thoughts.clean = v.e.c.Secrets.Writer(&a.thoughts.text)
 	err := v.read(ctx, run, a)
 	_ = a.clean.Close() // into memory: can't fail
-	if err == nil {
-		err = a.cutInput(run)
-	}
 	if err != nil && a.usable(ctx, err) {
 		a.stop, err = stopCut, nil
 	}

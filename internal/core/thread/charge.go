@@ -90,7 +90,7 @@ func (s *State) applyCost(e event.Envelope) {
 			s.Turn.Spent = s.Turn.Spent.Add(took)
 		}
 	case event.ModelCompleted:
-		end(modelKey(e.IDs.Step, f.Attempt), requestEnd{Usage: f.Usage, Text: answered(f), Takes: event.ChargeAnswer})
+		end(modelKey(e.IDs.Step, f.Attempt), requestEnd{Usage: f.Usage, Text: answered(f) + sealed(f), Takes: event.ChargeAnswer})
 	case event.ModelFailed:
 		end(modelKey(e.IDs.Step, f.Attempt), requestEnd{Usage: f.Usage, Text: f.Tokens, Takes: f.Charge, Failed: true})
 	case event.ContextCompactionCompleted:

@@ -16,7 +16,7 @@ import (
 // What fills the model's context, in tokens or parts of what it has for input.
 const (
 	newestKept   = 20_000 // of the conversation stay word for word; at most a quarter
-	mostSummary  = 4_096  // that a summary has
+	mostSummary  = 4_096  // that a summary has, besides what its model thinks
 	prunedTarget = 60     // percent: a conversation with old results left out is short enough
 	pinnedPart   = 25     // percent that pins may have
 	recallPart   = 10     // percent that a turn is shown of what stands behind a boundary
@@ -228,7 +228,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 		provider, model, _ := strings.Cut(m, "/")
 		by = d.rules.Candidate(event.Route{Provider: provider, Model: model})
 	}
-	all := d.Counts.All
+	all := d.Counts.sent(to.Route)
 	room := usable(to)
 	switch {
 	case room <= 0: // not known: half of what there is
@@ -240,7 +240,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 		{ID: "newest", Priority: 2, Optimal: min(newestKept, room/4)},
 		{ID: "pins", Priority: 1, Optimal: room * pinnedPart / 100},
 	})
-	c := event.ContextCompactionStarted{Trigger: trigger, Strategy: string(how), From: d.from(), To: d.Seq, Tokens: all, Rules: d.rulesRef(),
+	c := event.ContextCompactionStarted{Trigger: trigger, Strategy: string(how), From: d.from(), To: d.Seq, Tokens: d.Counts.All, Rules: d.rulesRef(),
 		Target: room * prunedTarget / 100, Keep: plan[0].Amount, Pins: plan[1].Amount}
 	if d.Turn != nil {
 		c.Turns = []belay.TurnID{d.Turn.Turn}
@@ -251,7 +251,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	ids := d.compactIDs()
 	key := event.CompactionKey(d.Seq + 1 + int64(len(d.ready.Decided)))
 	if how == belay.CompactHybrid || how == belay.CompactSummarise {
-		r, left := d.summary(&c, by, all)
+		r, left := d.summary(&c, by)
 		switch {
 		case !left && d.Purse.waits():
 			return
@@ -268,19 +268,22 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 
 // summary says which model summarises, and what it may take; left is false where the
 // budget has no room for it.
-func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate, all int64) (r reservation, left bool) {
-	room := usable(by)
+func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate) (r reservation, left bool) {
+	all, room, most := d.Counts.sent(by.Route), usable(by), int64(mostSummary)
+	if by.Route == d.Counts.Asked { // it thinks before it writes
+		most += d.Counts.Thinks
+	}
 	counted := all + d.fixed()
 	requests := int64(1)
-	if d.rules.Settings.Compact.Model != "" || c.Trigger == event.TriggerOverflow || room > 0 && counted*11/10+mostSummary > by.Context {
+	if d.rules.Settings.Compact.Model != "" || c.Trigger == event.TriggerOverflow || room > 0 && counted*11/10+most > by.Context {
 		c.Chunk = max(room/2, 2_000)
 		if room <= 0 {
 			c.Chunk = max(min(all/2, 18_000), 2_000)
 		}
 		requests = all/c.Chunk + 1
 	}
-	c.Provider, c.Model, c.Output = by.Provider, by.Model, mostSummary
-	input, output := counted*5/4+(requests-1)*mostSummary, requests*mostSummary
+	c.Provider, c.Model, c.Output = by.Provider, by.Model, most
+	input, output := counted*5/4+(requests-1)*mostSummary, requests*most
 	amount, priced := bound(by, input, output, d.now)
 	r = reservation{Route: by.Route, Amount: amount, Output: output, Input: counted, Unpriced: !priced}
 	turn, has := d.turnLimits()
@@ -362,7 +365,7 @@ func (s *State) applyWindow(e event.Envelope) {
 	case event.ContextCompactionCompleted:
 		if c := s.closeCompaction(p.Started); c != nil {
 			s.Counts.All = p.TokensAfter + max(0, s.Counts.All-c.Tokens)
-			s.Counts.Used, s.Counts.Gap = 0, false
+			s.Counts.Used, s.Counts.Sealed, s.Counts.Gap = 0, 0, false
 			s.forget()
 			w.Boundaries = keep(append(w.Boundaries, boundary{Seq: e.Seq, Tokens: s.Counts.All}), maxBoundaries)
 			w.forgetFailures()

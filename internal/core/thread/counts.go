@@ -2,6 +2,7 @@ package thread
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -40,29 +41,45 @@ type counts struct {
 	Base int64 `json:"base,omitempty"` // of that, what the thread began with; -1: it wasn't counted
 	Gap  bool  `json:"gap,omitempty"`  // something wasn't counted, so All is too low
 
-	Used  int64       `json:"used,omitempty"`  // input and output of the last request that was reported
-	Asked event.Route `json:"asked,omitzero"`  // its model
-	Fixed int64       `json:"fixed,omitempty"` // of its instructions and tools
-	At    int64       `json:"at,omitempty"`    // All after its answer
+	Asked  event.Route `json:"asked,omitzero"`   // the model that answered last
+	Sealed int64       `json:"sealed,omitempty"` // besides All: what it gave to get back, which no other model is sent
+
+	Used  int64 `json:"used,omitempty"`  // its last input that was reported
+	Fixed int64 `json:"fixed,omitempty"` // of its instructions and tools
+	At    int64 `json:"at,omitempty"`    // All and Sealed in it
 
 	Factor float64 `json:"factor,omitempty"` // of that model: input that was reported by what was counted, a moving average
 	Taught int     `json:"taught,omitempty"` // reports that it is made of, as far as that matters
 	Most   int64   `json:"most,omitempty"`   // largest input that it reported
-	MostAt int64   `json:"mostAt,omitempty"` // All then
+	Doubt  doubt   `json:"doubt,omitzero"`   // its last report, if it was much too small
+	Thinks int64   `json:"thinks,omitempty"` // most tokens of reasoning that it reported of an answer
 
 	Learned []contextSize `json:"learned,omitempty"` // contexts of models, the latest last
 }
 
 // contextSize is how much a model reads: as its server said when it refused more, or
-// as much as it read of a request that it cut.
+// as much as it read of requests that it cut.
 type contextSize struct {
 	event.Route
-	Tokens int64 `json:"tokens"`        // 0: its reports are no sizes, so they don't tell
-	Cut    bool  `json:"cut,omitempty"` // by its reports; a refusal's words are better
+	Tokens int64 `json:"tokens"`         // 0: its reports are no sizes, so they don't tell
+	Cut    bool  `json:"cut,omitempty"`  // by its reports; a refusal's words are better
+	Seen   doubt `json:"seen,omitzero"`  // what showed that it cuts
+	Told   bool  `json:"told,omitempty"` // a person was
+}
+
+// doubt is a report of much less than was sent: the server may have left out the rest, or
+// have counted otherwise.
+type doubt struct {
+	Sent int64 `json:"sent"`
+	Read int64 `json:"read"`
 }
 
 // maxContextSizes bounds the models whose context is remembered.
 const maxContextSizes = 16
+
+// codeContextCut is the code of a warning that a server leaves out what is too long. Earlier
+// releases failed a request with it on a single report.
+const codeContextCut = "CONTEXT_CUT"
 
 // learnContext folds the context that a failed request taught, as the counts have it:
 // where a request was refused that was estimated to be shorter, they are too low.
@@ -71,8 +88,8 @@ func (c *counts) learnContext(st *Step, p event.ModelFailed) {
 	if st.Tokens > 0 {
 		tokens = min(tokens, max(st.Tokens, tokens/2))
 	}
-	if tokens > 0 {
-		c.keepContext(contextSize{st.Asked, tokens, p.Usage.Reported})
+	if tokens > 0 && p.Problem.Code != codeContextCut {
+		c.keepContext(contextSize{Route: st.Asked, Tokens: tokens})
 	}
 }
 
@@ -102,27 +119,47 @@ func (c *counts) contextOf(m core.Candidate) int64 {
 // leastCut is the smallest context, in tokens, that a server is thought to be set to.
 const leastCut = 512
 
-// cut is which reports mean that the server left out a part of the request: those of
-// less than half of the estimate, but not of much less than it read before, as some
-// report only what is new to them. So may less than half of the instructions and tools
-// be: it teaches nothing, and neither does any other report of that model, before it or
-// after. A server is told so once.
-func (d *decision) cut() core.Cut {
-	to, c := d.to(), &d.Counts
-	fixed := scaled(d.rules.Tokens, leastFactor)
-	reported, expected := int64(0), d.Turn.Step.Tokens
-	if c.Asked == to.Route {
-		reported = c.Most
-		expected = max(expected, c.Most+c.All-c.MostAt) // a server that cuts reports the same again and again
+// learnCut folds what a report says of a server that leaves out what is too long without a
+// word. One report of less than half of what was sent is no sign of it: the server may count
+// otherwise, or only what is new to it. The next one is, if it is no larger although more was
+// sent. What is less than half of the instructions and tools is no size to rely on.
+func (c *counts) learnCut(st *Step, read, sent int64) {
+	size, before := c.learned(st.Asked), c.Doubt
+	least := scaled(st.Fixed, leastFactor)
+	c.Doubt = doubt{}
+	switch {
+	case size != nil && !size.Cut || c.All == 0:
+		return
+	case size != nil && size.Tokens > 0 && read > size.Tokens:
+		size.Tokens = read
+	case read < least && size == nil:
+		c.keepContext(contextSize{Route: st.Asked, Cut: true})
+		size = c.learned(st.Asked)
+	case read < least:
+		size.Tokens = 0
 	}
-	if c.All == 0 || c.learned(to.Route) != nil {
-		return core.Cut{}
+	if read < leastCut || read >= sent/2 || read < c.Most/4*3 || size != nil && size.Seen != (doubt{}) {
+		return
 	}
-	cut := core.Cut{From: max(leastCut, fixed, reported/4*3), Below: expected / 2}
-	if reported == 0 {
-		cut.Doubted = leastCut
+	c.Doubt = doubt{sent, read}
+	if more := sent - before.Sent; before.Read == 0 || more <= 0 || read-before.Read >= more/4 {
+		return
 	}
-	return cut
+	if size == nil {
+		c.keepContext(contextSize{Route: st.Asked, Tokens: max(read, before.Read), Cut: true})
+		size = c.learned(st.Asked)
+	}
+	size.Seen = c.Doubt
+}
+
+// tellCut tells a person, once, that a server leaves out what is too long.
+func tellCut(d *decision) bool {
+	if s := d.Counts.learned(d.Counts.Asked); s != nil && s.Seen.Read > 0 && !s.Told {
+		d.record(d.fact(event.RuntimeWarning{Code: codeContextCut, Message: fmt.Sprintf(
+			"%s says that it read %d of about %d tokens, and no more than before: its server seems to leave out what is longer than "+
+				"the context it is set to. Set a larger one there (num_ctx of Ollama, --ctx-size of llama.cpp)", s.Model, s.Seen.Read, s.Seen.Sent)}))
+	}
+	return false
 }
 
 // total is All; 0 if it isn't known.
@@ -133,10 +170,18 @@ func (c *counts) total() int64 {
 	return c.All
 }
 
+// sent is how much of the conversation a model is sent.
+func (c *counts) sent(to event.Route) int64 {
+	if to != c.Asked {
+		return c.All
+	}
+	return c.All + c.Sealed
+}
+
 // estimate is about how many tokens the input of the next request has, with a note
-// to the model: the input and output that its model reported last and what came
-// since, else everything by the model's factor. whole is false where something of
-// it was never counted: then it has more. tokens is 0 if nothing was.
+// to the model: the input that its model reported last and what came since, else
+// everything by the model's factor. whole is false where something of it was never
+// counted: then it has more. tokens is 0 if nothing was.
 func (d *decision) estimate(note string) (tokens int64, reported, whole bool) {
 	to, c := d.to(), d.Counts
 	factor := cmp.Or(to.Factor, 1)
@@ -149,11 +194,11 @@ func (d *decision) estimate(note string) (tokens int64, reported, whole bool) {
 	}
 	switch {
 	case c.Used > 0 && c.Asked == to.Route:
-		return max(1, c.Used+scaled(c.All-c.At+d.fixed()-c.Fixed+fresh, factor)), true, true
+		return max(1, c.Used+scaled(c.sent(to.Route)-c.At+d.fixed()-c.Fixed+fresh, factor)), true, true
 	case c.All+d.fixed() == 0:
 		return 0, false, false
 	}
-	return scaled(c.All+d.fixed()+fresh, factor), false, c.All > 0 && !c.Gap && d.fixed() > 0
+	return scaled(c.sent(to.Route)+d.fixed()+fresh, factor), false, c.All > 0 && !c.Gap && d.fixed() > 0
 }
 
 func scaled(n int64, factor float64) int64 { return int64(math.Ceil(float64(n) * factor)) }
@@ -179,13 +224,17 @@ func (s *State) count(e event.Envelope) {
 		if p.Scope == event.ScopeThread {
 			s.countsBack(p.Target)
 		}
+	case event.RuntimeWarning:
+		if size := c.learned(c.Asked); size != nil && p.Code == codeContextCut {
+			size.Told = true
+		}
 	case event.ModelFailed:
 		if s.step() != nil {
 			c.learnContext(s.Turn.Step, p)
 		}
 	case event.ModelCompleted:
 		if st := s.step(); st != nil && st.Tokens > 0 && st.From >= s.from() { // a report about a longer window says nothing of this one
-			c.learn(s.Turn.Step, p.Usage, n)
+			c.learn(st, p.Usage, n, sealed(p))
 			return
 		}
 	}
@@ -202,35 +251,34 @@ func (c *counts) begins(n int64, before bool) bool {
 	return begun || n > 0
 }
 
-// learn folds an answer of so many tokens to a request that had an estimate. What
-// its provider reported is better than any count, and corrects them.
-func (c *counts) learn(st *Step, u belay.Usage, answer int64) {
-	counted := c.All + st.Fixed + plain(len(st.Note))
-	if !u.Reported || u.Input <= 0 || u.Output < 0 {
+// learn folds an answer of so many tokens, and of so many that only go back to its model,
+// to a request that had an estimate. What its provider reported of the request is better than
+// any count, and corrects them. What it reported of the answer isn't: most of it may be
+// reasoning that nobody is ever sent.
+func (c *counts) learn(st *Step, u belay.Usage, answer, sealed int64) {
+	if c.Asked != st.Asked {
+		c.Asked, c.Sealed, c.Used, c.Factor, c.Taught, c.Most, c.Doubt, c.Thinks = st.Asked, 0, 0, 0, 0, 0, doubt{}, 0
+	}
+	note := plain(len(st.Note))
+	input := min(u.Input, mostReported)
+	if !u.Reported || input <= 0 || u.Output < 0 {
 		if c.All > 0 {
-			c.All += answer
+			c.All, c.Sealed = c.All+answer, c.Sealed+sealed
 		}
 		return
 	}
-	if c.Asked != st.Asked {
-		c.Asked, c.Factor, c.Taught, c.Most = st.Asked, 0, 0, 0
-	}
-	if size := c.learned(st.Asked); u.Input < scaled(st.Fixed, leastFactor) && (size == nil || size.Cut) {
-		c.keepContext(contextSize{Route: st.Asked, Cut: true})
-	}
-	if input := min(u.Input, mostReported); input > c.Most {
-		c.Most, c.MostAt = input, c.All
-	}
-	switch {
+	c.learnCut(st, input, c.All+st.Fixed+note)
+	c.Most, c.Thinks = max(c.Most, input), max(c.Thinks, min(u.Reasoning, mostOutput))
+	switch counted := c.All + st.Fixed + note; {
 	case c.All == 0 || c.Gap:
-		c.All, c.Gap = max(1, min(u.Input, mostReported)-st.Fixed), false
-	case counted >= leastTaught:
-		ratio := min(max(float64(u.Input)/float64(counted), leastFactor), mostFactor)
+		c.All, c.Gap = max(1, input-st.Fixed), false
+	case counted >= leastTaught && c.Sealed == 0: // how long that is can't be told
+		ratio := min(max(float64(input)/float64(counted), leastFactor), mostFactor)
 		c.Taught = min(c.Taught+1, int(1/newest))
 		c.Factor += (ratio - c.Factor) / float64(c.Taught)
 	}
-	c.All += answer
-	c.Used, c.Fixed, c.At = min(u.Total(), mostReported), st.Fixed, c.All
+	c.Used, c.Fixed, c.At = input, st.Fixed, c.All+c.Sealed+note
+	c.All, c.Sealed = c.All+answer, c.Sealed+sealed
 }
 
 // countsBack makes the counts what they were when the last turn ended that stays.
@@ -239,7 +287,7 @@ func (s *State) countsBack(target int64) {
 	if c.All == 0 {
 		return
 	}
-	c.All, c.Gap, c.Used, c.Most, c.MostAt = max(c.Base, 0), c.Base < 0, 0, 0, 0
+	c.All, c.Gap, c.Used, c.Sealed, c.Most, c.Doubt = max(c.Base, 0), c.Base < 0, 0, 0, 0, doubt{}
 	end := int64(0)
 	for _, k := range s.Known {
 		if k.End > end && k.End <= target && !k.Back {
@@ -294,9 +342,12 @@ func (s *State) adds(ids belay.IDs, p event.Payload) int64 {
 	return 0
 }
 
-// answered is how many tokens an answer has as the model reads it later.
+// sealed is how many tokens an answer has that only its own model can read.
+func sealed(p event.ModelCompleted) int64 { return int64(size(p.Echo.Text, p.Echo.Ref) / bytesPerEcho) }
+
+// answered is how many tokens an answer has as any model reads it later.
 func answered(p event.ModelCompleted) int64 {
-	n := said(p.Text) + int64(size(p.Echo.Text, p.Echo.Ref)/bytesPerEcho+perPicture*len(p.Images))
+	n := said(p.Text) + int64(perPicture*len(p.Images))
 	for _, c := range p.Calls {
 		n += perCall + plain(len(c.Name)+size(string(c.Args), c.ArgsRef))
 	}

@@ -1,8 +1,11 @@
 package thread
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
+	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 )
 
@@ -33,33 +36,53 @@ func TestWhatAnEstimateStandsOn(t *testing.T) {
 	}
 }
 
-// A refusal that names the context counts for its model from then on, and a report
-// of less than half of the estimate means that something was left out, once.
+// A refusal that names the context counts for its model from then on. So does what a server
+// says that it read, where two reports in a row show that it leaves out the rest: less than
+// half, and no more although more was sent. A person is told of that once.
 func TestContextsAreLearned(t *testing.T) {
+	start := func(rules, text string) []string {
+		return []string{"rules tokens=1000 compact=off route=a/x" + rules, "open", "submit t1 tokens=" + text}
+	}
+	reads := func(lines []string, tokens int, inputs ...int) []string {
+		for _, n := range inputs {
+			lines = append(lines, fmt.Sprintf(`model read{"path":"a"} input=%d`, n), fmt.Sprintf("result 1 ok%d tokens=%d", len(lines), tokens))
+		}
+		return lines
+	}
+	refused := func(lines []string, limit string) []string {
+		return append(lines, "fail overflow"+limit, fmt.Sprintf("submit t%d tokens=10", len(lines)))
+	}
 	for name, c := range map[string]struct {
 		lines   []string
 		context int64
-		cut     core.Cut
+		told    bool
 	}{
-		"nothing is known":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 512, Below: 3000, Doubted: 512}},
-		"its reports are no size": {[]string{"rules tokens=3000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=1000`, "result 1 ok tokens=50"}, 0, core.Cut{}},
-		"many tools":              {[]string{"rules tokens=3000 compact=off route=a/x", "open", "submit t1 tokens=5000"}, 0, core.Cut{From: 1500, Below: 4000, Doubted: 512}},
-		"nothing is counted":      {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1"}, 0, core.Cut{}},
-		"the catalogue":           {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000"}, 8000, core.Cut{From: 512, Below: 3000, Doubted: 512}},
-		"a refusal":               {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
-		"a refusal of less":       {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10"}, 4096, core.Cut{}},
-		"a refusal of more":       {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=9000", "submit t2 tokens=10"}, 6000, core.Cut{}},
-		"a cut":                   {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow cut=2048", "submit t2 tokens=10"}, 2048, core.Cut{}},
-		"a cut that was none":     {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow cut=2048", "submit t2 tokens=10", `model read{"path":"a"} input=400`, "result 1 ok tokens=50"}, 8000, core.Cut{}},
-		"a refusal, and no sizes": {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10", `model read{"path":"a"} input=400`, "result 1 ok tokens=50"}, 4096, core.Cut{}},
-		"no sizes, and a refusal": {[]string{"rules tokens=1000 compact=off route=a/x:8000", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=400`, "result 1 ok tokens=50", "fail overflow limit=4096", "submit t2 tokens=10"}, 2048, core.Cut{}},
-		"no sizes, and more":      {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=400`, "result 1 ok tokens=50", `model read{"path":"b"} input=4000`, "result 1 ok tokens=9000"}, 0, core.Cut{}},
-		"another refusal":         {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow limit=4096", "submit t2 tokens=10", "fail overflow limit=2048", "submit t3 tokens=10"}, 2048, core.Cut{}},
-		"another model's":         {[]string{"rules tokens=1000 compact=off route=a/x route=b/y:10000", "open", "submit t1 tokens=5000", "fail overflow limit=4096"}, 10000, core.Cut{From: 512, Below: 3000, Doubted: 512}},
-		"it says none":            {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", "fail overflow", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 3516, Doubted: 512}},
-		"it has read more":        {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=5000", `model read{"path":"a"} input=8000`, "result 1 ok tokens=50"}, 0, core.Cut{From: 6000, Below: 4040}},
-		"it reports the same":     {[]string{"rules tokens=1000 compact=off route=a/x", "open", "submit t1 tokens=3000", `model read{"path":"a"} input=4000`, "result 1 ok tokens=3000", `model read{"path":"b"} input=4096`, "result 1 ok tokens=3000", `model read{"path":"c"} input=4096`, "result 1 ok tokens=3000"}, 0, core.Cut{From: 3072, Below: 5074}},
-		"it has, in what's gone":  {[]string{"rules tokens=1000 compact=off route=a/x completion=conversational", "open", "submit t1 tokens=5000", `model "done" stop=stop input=8000`, "rollback thread -", "submit t2 tokens=1000"}, 0, core.Cut{From: 512, Below: 1335, Doubted: 512}},
+		"nothing is known":         {start("", "5000"), 0, false},
+		"the catalogue":            {start(":8000", "5000"), 8000, false},
+		"a refusal":                {refused(start("", "5000"), " limit=4096"), 4096, false},
+		"a refusal of less":        {refused(start(":8000", "5000"), " limit=4096"), 4096, false},
+		"a refusal of more":        {refused(start(":8000", "5000"), " limit=9000"), 6000, false},
+		"another refusal":          {refused(refused(start("", "5000"), " limit=4096"), " limit=2048"), 2048, false},
+		"another model's":          {append(start(" route=b/y:10000", "5000"), "fail overflow limit=4096"), 10000, false},
+		"it says none":             {refused(start("", "5000"), ""), 0, false},
+		"an earlier release's cut": {refused(start("", "5000"), " cut=2048"), 0, false},
+
+		"one report of less":           {reads(start("", "9000"), 500, 4096), 0, false},
+		"it cuts":                      {reads(start("", "9000"), 500, 4096, 4096), 4096, true},
+		"it cuts whole messages":       {reads(start("", "9000"), 500, 4096, 3700), 4096, true},
+		"it cuts, and is told once":    {reads(start("", "9000"), 500, 4096, 4096, 4096, 4090), 4096, true},
+		"it cuts what grew":            {reads(start("", "1000"), 3000, 2000, 4096, 4096, 4096, 4096), 4096, true},
+		"it reads more than that":      {reads(start("", "9000"), 500, 4096, 4096, 5000), 5000, true},
+		"its reports grow":             {reads(start("", "9000"), 3000, 4000, 5500, 7000, 8500), 0, false},
+		"a later one says more":        {reads(start("", "9000"), 500, 4096, 9000, 4096), 0, false},
+		"only what is new to it":       {reads(start("", "9000"), 500, 9000, 600, 600, 600), 0, false},
+		"no size, but always the same": {append([]string{"rules tokens=5000 compact=off route=a/x"}, reads(start("", "9000")[1:], 500, 2048, 2048)...), 0, true},
+		"far too little":               {append([]string{"rules tokens=5000 compact=off route=a/x"}, reads(start("", "9000")[1:], 500, 300, 300)...), 0, false},
+		"it cuts, then says no size":   {reads(start(":8000", "9000"), 500, 4096, 4096, 400), 8000, true},
+		"a refusal, and no sizes":      {reads(refused(start(":8000", "5000"), " limit=4096"), 50, 400), 4096, false},
+		"no sizes, and a refusal":      {refused(reads(start(":8000", "5000"), 50, 400), " limit=4096"), 2048, false}, // it was estimated to be that short
+		"it cut, in what's gone": {append(start(" completion=conversational", "9000"), `model "done" stop=stop input=4096`, "rollback thread -",
+			"submit t2 tokens=9500", `model "done" stop=stop input=4096`, "submit t3 tokens=10"), 0, false},
 	} {
 		w := newWorld(t)
 		for _, line := range c.lines {
@@ -70,8 +93,54 @@ func TestContextsAreLearned(t *testing.T) {
 		for _, e := range w.d.Next(w.now).Effects {
 			asks, _ = e.(core.CallModel)
 		}
-		if asks.Step == "" || asks.Context != c.context || asks.Cut != c.cut {
-			t.Errorf("%s: context %d, %+v", name, asks.Context, asks.Cut)
+		told := 0
+		for _, e := range w.log {
+			if warning, ok := e.Data.(event.RuntimeWarning); ok && warning.Code == codeContextCut && strings.Contains(warning.Message, "num_ctx") {
+				told++
+			}
+		}
+		if asks.Step == "" || asks.Context != c.context || told > 1 || told == 1 != c.told {
+			t.Errorf("%s: context %d, told %d times, want %d and %v", name, asks.Context, told, c.context, c.told)
+		}
+	}
+}
+
+// What a model wrote that nobody is sent isn't in its next request, whatever the protocol:
+// reasoning, and what only another model can read.
+// Guarantee: M5.
+func TestWhatIsNotSentIsNotCounted(t *testing.T) {
+	for name, c := range map[string]struct {
+		lines       []string
+		least, most int64
+	}{
+		"an answer":                      {[]string{`model read{"path":"a"} usage=3000/40`, "result 1 ok tokens=50"}, 3050, 3150},
+		"reasoning":                      {[]string{`model read{"path":"a"} usage=3000/5040`, "result 1 ok tokens=50"}, 3050, 3150},
+		"reasoning that goes back":       {[]string{`model read{"path":"a"} usage=3000/5040 sealed=20000`, "result 1 ok tokens=50"}, 8050, 8150},
+		"reasoning for another model":    {[]string{`model read{"path":"a"} usage=3000/5040 sealed=20000`, "result 1 ok tokens=50", "fail auth"}, 3050, 3150},
+		"reasoning of two models":        {[]string{"fail auth", `model read{"path":"a"} usage=3000/5040 sealed=20000`, "result 1 ok tokens=50"}, 8050, 8150},
+		"reasoning that nobody measured": {[]string{`model read{"path":"a"} usage=none sealed=20000`, "result 1 ok tokens=50"}, 8050, 8150},
+	} {
+		w := newWorld(t)
+		for _, line := range append([]string{"rules tokens=1000 compact=off route=a/x route=b/y", "open", "submit t1 tokens=2000"}, c.lines...) {
+			w.do(line)
+		}
+		if n := w.d.s.Turn.Step.Tokens; n < c.least || n > c.most {
+			t.Errorf("%s: the next request has about %d tokens, want %d to %d", name, n, c.least, c.most)
+		}
+	}
+}
+
+// A summary may have as much beside its text as its model thought for an answer so far, or
+// it would never come.
+func TestAModelThatThinksHasRoomForItsSummary(t *testing.T) {
+	for usage, output := range map[string]int64{"3000/40": 4096, "3000/5040/5000": 9096} {
+		w := newWorld(t)
+		for _, line := range []string{"rules tokens=1000 route=a/x:100000", "open", "submit t1 tokens=2000", `model read{"path":"a"} usage=` + usage, "compact names"} {
+			w.do(line)
+		}
+		w.do("result 1 ok tokens=50")
+		if c := w.d.s.Compacting; c == nil || c.Output != output {
+			t.Errorf("%s: %+v", usage, c)
 		}
 	}
 }

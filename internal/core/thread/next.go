@@ -19,7 +19,7 @@ var (
 	// kept before a turn uses them, and a cancelled turn is undone before the next begins
 	threadStages = []stage{lostPrograms, returnUnused, shareGrants, place, shorten, changeFiles, startTurn}
 
-	turnStages = []stage{charge, needRules, taint, recordRuleChange, cancel, pauseTurn, admit, limits, snapshot, note, choose, lookAround, steer, request, permit, run, finish}
+	turnStages = []stage{charge, needRules, taint, tellCut, recordRuleChange, cancel, pauseTurn, admit, limits, snapshot, note, choose, lookAround, steer, request, permit, run, finish}
 )
 
 // decision derives once what is wanted: the state, the rules of the running or
@@ -145,7 +145,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/32"
+const Version = "thread/33"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }

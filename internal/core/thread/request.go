@@ -107,7 +107,7 @@ func (d *decision) again(from int64) {
 func (d *decision) call() core.CallModel {
 	st := d.Turn.Step
 	to := d.to()
-	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Cut: d.cut(), Instructions: d.instructionsRef(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput, Search: st.Search != ""}
+	e := core.CallModel{Provider: to.Provider, Model: to.Model, BaseURL: to.BaseURL, Context: to.Context, Tokens: st.Tokens, Instructions: d.instructionsRef(), Step: st.ID, IDs: d.ids(), Attempt: st.Attempt, Failures: st.Failures, From: st.From, To: st.To, Note: st.Note, Rules: d.Turn.Rules, MaxOutput: st.MaxOutput, Search: st.Search != ""}
 	if st.Kind == KindGrace || st.Kind == KindFinal {
 		e.ForceTool = d.rules.completionTool()
 	}

@@ -416,13 +416,17 @@ func cutNumber(line, mark string) (rest string, n int64) {
 }
 
 // model answers the request in flight: an optional "text", calls NAME{args}, and
-// stop=WHY, and at the end misfit=WHY and input=N for what was reported, 0 if
-// nothing was.
+// stop=WHY, and at the end misfit=WHY, input=N for what was reported, 0 if nothing was, and
+// sealed=N for bytes that only this model reads.
 var callForm = regexp.MustCompile(`"([^"]*)"|(\w+)(\{[^ ]*\})`)
 
 func (w *world) model(rest string) {
 	st := w.d.s.Turn.Step
 	p := event.ModelCompleted{Attempt: st.Attempt, Usage: belay.Usage{Input: 10, Output: 5, Reported: true}}
+	rest, n := cutNumber(rest, " sealed=")
+	if n > 0 {
+		p.Echo.Ref = &belay.Ref{Digest: belay.DigestOf([]byte("sealed")), Size: n}
+	}
 	if line, input := cutNumber(rest, " input="); line != rest {
 		rest, p.Usage = line, belay.Usage{Input: input, Output: 5, Reported: input != 0}
 	}
@@ -431,7 +435,7 @@ func (w *world) model(rest string) {
 	if usage != "" {
 		p.Usage = belay.Usage{}
 		p.Usage.Reported = usage != "none"
-		_, _ = fmt.Sscanf(usage, "%d/%d", &p.Usage.Input, &p.Usage.Output)
+		_, _ = fmt.Sscanf(usage, "%d/%d/%d", &p.Usage.Input, &p.Usage.Output, &p.Usage.Reasoning)
 	}
 	rest, p.Misfit, _ = strings.Cut(rest, " misfit=")
 	rest, p.Stop, _ = strings.Cut(rest, " stop=")
@@ -458,7 +462,7 @@ func (w *world) model(rest string) {
 }
 
 // fail is CLASS [CODE] [WAIT]; in place of the code, limit= is the context that the
-// refusal names, and cut= as much as the server says that it read.
+// refusal names, and cut= as much as the server said that it read, to an earlier release.
 func (w *world) fail(rest string) {
 	st := w.d.s.Turn.Step
 	class, rest, _ := strings.Cut(rest, " ")
@@ -469,7 +473,7 @@ func (w *world) fail(rest string) {
 		p.Limit, _ = strconv.ParseInt(limit, 10, 64)
 	} else if read, ok := strings.CutPrefix(code, "cut="); ok {
 		p.Limit, _ = strconv.ParseInt(read, 10, 64)
-		p.Charge, p.Usage = event.ChargeAnswer, belay.Usage{Input: p.Limit, Reported: true}
+		p.Problem.Code, p.Charge, p.Usage = codeContextCut, event.ChargeAnswer, belay.Usage{Input: p.Limit, Reported: true}
 	} else if code != "" {
 		p.Problem.Code = code
 	}
