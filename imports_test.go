@@ -118,7 +118,7 @@ var layers = map[string]layer{
 	"internal/tool/exec":           {floor: 4, own: []string{"internal/process", ".", "event", "internal/tool", "internal/tool/file", "internal/secret", "internal/lib/match"}},
 	"internal/tool/web":            {floor: 3, own: []string{".", "internal/lib/netdial", "internal/tool"}, modules: []string{"github.com/JohannesKaufmann/html-to-markdown/v2/converter", "github.com/JohannesKaufmann/html-to-markdown/v2/plugin/base", "github.com/JohannesKaufmann/html-to-markdown/v2/plugin/commonmark", "github.com/JohannesKaufmann/html-to-markdown/v2/plugin/table", "github.com/temoto/robotstxt", "golang.org/x/net/html", "golang.org/x/net/html/atom", "golang.org/x/net/html/charset", "golang.org/x/net/idna"}},
 	"internal/tool/search":         {floor: 4, own: []string{".", "internal/workspace/protected", "internal/tool", "internal/tool/file", "internal/workspace/fswalk"}},
-	"internal/workspace/git":       {floor: 1, own: []string{"internal/process", ".", "internal/lib/match", "internal/workspace/protected"}, modules: []string{"golang.org/x/sys/unix"}},
+	"internal/workspace/git":       {floor: 1, own: []string{"internal/process", ".", "internal/lib/match", "internal/workspace/protected"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox":             {floor: 2, own: []string{".", "internal/lib/files", "internal/lib/netdial", "internal/process", "internal/sandbox/boxinit"}, modules: []string{"golang.org/x/sys/unix"}, moves: true},
 	"internal/sandbox/boxinit":     {modules: []string{"golang.org/x/sys/unix"}, moves: true, deny: []string{"net", "net/http", "os/exec"}}, // it runs before all others are initialized
 	"internal/secret":              {floor: 1, own: []string{"internal/lib/lazyregexp"}},

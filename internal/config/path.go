@@ -32,8 +32,7 @@ func CheckWorkspace(dir string) (string, error) {
 }
 
 // RepositoryOf is the root of the git repository that dir is in, else dir. An
-// empty folder .git makes no repository: a sandbox may have put it there while
-// programs run.
+// empty folder .git makes no repository, for git neither.
 func RepositoryOf(dir string) string {
 	for at := dir; ; at = filepath.Dir(at) {
 		if isGit(filepath.Join(at, ".git")) {

@@ -6,9 +6,7 @@ import (
 	"testing"
 )
 
-// TestARepositoryIsNoEmptyFolder: what stands in for a missing .git while programs
-// run, or was left by a kill, makes no folder a workspace.
-// Guarantee: T111.
+// TestARepositoryIsNoEmptyFolder: an empty .git makes no folder a workspace.
 func TestARepositoryIsNoEmptyFolder(t *testing.T) {
 	outer := t.TempDir()
 	dir := filepath.Join(outer, "project", "deep")

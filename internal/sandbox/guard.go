@@ -16,11 +16,10 @@ import (
 // names, nearest to its root first.
 const maxSeen = 4096
 
-// stubNames are the protected names that get an empty folder in their place
-// while they are missing from the root of a workspace: what a later program
-// would obey as soon as it is there. The folder can't be written, and version
-// control doesn't see an empty one.
-var stubNames = []string{
+// rootNames are the protected names that are closed at a workspace's root by a
+// sandbox that speaks of names, macOS's. Earlier versions had folders stand in their
+// place on Linux while programs ran.
+var rootNames = []string{
 	".belay", ".git", ".git/hooks", ".vscode", ".idea", ".zed", ".cursor", ".cursorrules", ".claude", ".claude.json", ".codex", ".gemini", ".mcp.json", ".windsurf",
 	".continue", ".clinerules", ".agents", ".openclaw", ".opencode", ".husky", ".devcontainer", "AGENTS.md", "CLAUDE.md", "CLAUDE.local.md", "GEMINI.md",
 	".envrc", ".bashrc", ".profile", ".zshrc", ".exrc", ".vimrc", ".nvimrc", ".gitlab-ci.yml", ".github/workflows", "sitecustomize.py", "usercustomize.py",

@@ -27,7 +27,6 @@ type Hold struct {
 	applied belay.Applied
 	stands  bool // the boundary is what was intended
 	group   *cgroup
-	stubs   *placeholders
 	scratch string   // a folder that was lent
 	socket  *os.File // the proxy's
 	proxy   *proxy
@@ -226,7 +225,6 @@ func (h *Hold) Close() error {
 	}
 	h.proxy.close()
 	leaving.Go(h.group.remove)
-	h.stubs.release()
 	if h.scratch != "" {
 		return os.RemoveAll(h.scratch)
 	}

@@ -51,7 +51,7 @@ func seatbeltOf(b belay.Boundary, o Options, scratch string) (s seatbelt, err er
 		return s, nil
 	}
 	left := leftBy(b)
-	for _, n := range stubNames { // the missing ones too: a profile speaks of names
+	for _, n := range rootNames { // the missing ones too: a profile speaks of names
 		if full := filepath.Join(o.Workspace, n); o.Protected("/"+n) && !left(full) && !isRepository(full) {
 			s.guarded = append(s.guarded, full)
 		}

@@ -69,7 +69,7 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 		p.Others = tasksOf(os.Geteuid())
 	}
 	if p.Try[boxinit.Protected] {
-		h.stubs, err = b.guard(p)
+		err = b.guard(p)
 	}
 	return p, err
 }

@@ -21,11 +21,10 @@ const leaves = `steps:
   - calls: [{tool: complete_task, args: {summary: done}}]
 `
 
-// TestKilledProgramsLeaveNothing: what a killed process leaves besides facts is
-// gone once any command was started: folders that stood in for protected names,
-// and programs that left their group. It is no matter where that command works and
-// whether it starts a program.
-// Guarantee: T111, T112.
+// TestKilledProgramsLeaveNothing: a killed process leaves nothing in the workspace, and
+// programs that left their group are gone once any command was started. It is no
+// matter where that command works and whether it starts a program.
+// Guarantee: T112.
 func TestKilledProgramsLeaveNothing(t *testing.T) {
 	m := sandbox.Probe()
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
@@ -74,11 +73,11 @@ func killedThen(t *testing.T, boundary string, args []string) {
 	if !e.killed || !slices.Contains(names(t, l.ws), "up") {
 		t.Fatalf("it wasn't killed with its program there: exit %d\n%s", e.exit, e.out)
 	}
-	if left := names(t, l.ws); boundary != "full" && len(left) < len(before)+20 {
-		t.Fatalf("the kill left no stand-ins: %q", left)
-	}
 	before = append(before, "up")
 	slices.Sort(before)
+	if left := names(t, l.ws); !slices.Equal(left, before) {
+		t.Fatalf("the kill left %q, and there was %q", left, before)
+	}
 	// left says what is left once patience is over; empty as soon as nothing is.
 	left := func() (what string) {
 		for begun := time.Now(); time.Since(begun) < patience; time.Sleep(2 * time.Millisecond) {

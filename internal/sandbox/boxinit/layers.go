@@ -25,7 +25,7 @@ const (
 	Net        = "net"       // its own network: a loopback and nothing else
 	Mounts     = "mounts"    // its own view of the files, read-only but for what is listed
 	Proc       = "proc"      // /proc shows its own processes, read-only
-	Protected  = "protected" // protected names of the workspace are read-only, the missing ones too
+	Protected  = "protected" // protected names that exist in the workspace are read-only
 	Landlock   = "landlock"  // file access by a list, as a second wall
 	Caps       = "caps"      // no capability, and none to be had
 	Privileges = "no_new_privs"

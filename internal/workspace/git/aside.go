@@ -86,9 +86,15 @@ func (w *Watch) read(path string) ([]byte, error) {
 	return readAll(f)
 }
 
+// maxRelative is how long a path in the workspace is repeated.
+const maxRelative = 1024
+
 // asidePath is a new place for a file: its path in the workspace is the end of it.
 func (l *looking) asidePath(path string) string {
 	rel := strings.TrimPrefix(strings.TrimPrefix(path, l.w.root), "/")
+	if len(rel) > maxRelative {
+		rel = filepath.Base(path)
+	}
 	return filepath.Join(l.w.aside, strings.ToLower(rand.Text()[:12]), rel)
 }
 

@@ -56,6 +56,7 @@ var linkless = []string{"hooks", "info", "objects", "objects/info", "modules", "
 
 // repository looks at one git folder, or at what stands in its place.
 func (l *looking) repository(dir string) {
+	l.live.repository(dir)
 	st := stampOf(dir)
 	switch st.kind() {
 	case 0:
@@ -75,13 +76,16 @@ func (l *looking) repository(dir string) {
 		}
 	}
 	for _, f := range fixed {
+		if f.kind == todo && l.live != nil {
+			continue // a rebase takes its steps off it one by one
+		}
 		l.item(dir, filepath.Join(dir, f.name), f.kind)
 	}
 	l.files(dir, filepath.Join(dir, "hooks"), hook)
 	l.files(dir, filepath.Join(dir, "remotes"), remote)
 	l.files(dir, filepath.Join(dir, "branches"), remote)
-	l.below(filepath.Join(dir, "worktrees"))
-	l.below(filepath.Join(dir, "modules"))
+	l.below(dir, filepath.Join(dir, "worktrees"))
+	l.below(dir, filepath.Join(dir, "modules"))
 }
 
 // entriesOf are those of a folder; a link to one has none.
@@ -89,7 +93,7 @@ func entriesOf(dir string) []os.DirEntry {
 	if stampOf(dir).kind() != unix.S_IFDIR {
 		return nil
 	}
-	entries, _ := os.ReadDir(dir)
+	entries, _ := readDir(fromRoot, dir)
 	return entries
 }
 
@@ -102,16 +106,17 @@ func (l *looking) files(repo, dir string, k kind) {
 	}
 }
 
-// below finds the git folders in a folder of another one.
-func (l *looking) below(dir string) {
+// below finds the git folders in a folder of another one's.
+func (l *looking) below(repo, dir string) {
+	l.live.part(repo, dir)
 	for _, e := range entriesOf(dir) {
 		switch at := filepath.Join(dir, e.Name()); {
 		case e.Type()&os.ModeSymlink != 0:
-			l.item(dir, at, link)
+			l.item(repo, at, link)
 		case e.IsDir() && (there(filepath.Join(at, "HEAD")) || there(filepath.Join(at, "config")) || there(filepath.Join(at, "commondir"))):
 			l.found(at)
 		case e.IsDir():
-			l.below(at)
+			l.below(repo, at)
 		}
 	}
 }
@@ -135,6 +140,9 @@ func (l *looking) item(repo, path string, k kind) {
 		}
 		more := slices.DeleteFunc(slices.Clone(is.risks), func(r string) bool { return slices.Contains(had, r) })
 		if len(more) > 0 && !l.accept && !l.may(path) {
+			if !l.live.ripe(path, now) {
+				return
+			}
 			l.move("git", path, more, known)
 			return
 		}
@@ -143,6 +151,7 @@ func (l *looking) item(repo, path string, k kind) {
 	for _, to := range known.follow {
 		switch {
 		case k == configuration && stampOf(to).kind() == unix.S_IFDIR: // a folder of hooks
+			l.live.part(repo, to)
 			l.files(repo, to, hook)
 		case k == configuration:
 			l.item(repo, to, configuration)

@@ -3,7 +3,6 @@
 package git
 
 import (
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -19,6 +18,7 @@ type fresh struct {
 	root  string // the folder with a protected name that it lies in; empty: none
 	now   stamp
 	known *item
+	why   string
 }
 
 // may reports whether a program that runs may leave a path.
@@ -38,7 +38,7 @@ func (w *Watch) relative(path string) string {
 
 // name looks at a file that has a protected name, or lies below one.
 func (l *looking) name(path, root string) {
-	now := stampOf(path)
+	now := stampFrom(l.from, path)
 	if !now.isThere {
 		return
 	}
@@ -48,11 +48,29 @@ func (l *looking) name(path, root string) {
 	case known != nil && now.is(known.stamp) && (l.held || !known.unread):
 	case l.accept, known != nil && (l.held || l.same(path, now, known)), l.may(path), l.modules(path):
 		l.w.items[path] = l.kept(path, now)
+	case !l.live.ripe(path, now):
 	default:
-		l.fresh = append(l.fresh, fresh{path, root, now, known})
+		e, _ := protected.Of(l.w.relative(path))
+		l.fresh = append(l.fresh, fresh{path, root, now, known, e.Why})
 		return
 	}
 	l.rooted[root] = true
+}
+
+// maxPath is how long the path of a folder may be that is looked into. No program
+// opens a file by a path of more than a quarter of that.
+const maxPath = 16 << 10
+
+// tooDeep looks at a folder that isn't looked into: a new one goes as a whole.
+func (l *looking) tooDeep(path string, now stamp) {
+	l.w.sees[path] = true
+	switch known := l.w.items[path]; {
+	case known != nil:
+	case l.accept, l.may(path):
+		l.w.items[path] = &item{stamp: now, unread: true}
+	case l.live.ripe(path, now):
+		l.fresh = append(l.fresh, fresh{path: path, now: now, why: "it lies too deep to be looked at"})
+	}
 }
 
 // modules reports whether a file is a repository's list of submodules that makes git
@@ -79,7 +97,7 @@ func (l *looking) kept(path string, now stamp) *item {
 // text is the content of a file, or the target of a link; nil if it can't be read.
 func (l *looking) text(path string, now stamp) []byte {
 	if now.kind() == unix.S_IFLNK {
-		to, err := os.Readlink(path)
+		to, err := readlink(path)
 		if err != nil {
 			return nil
 		}
@@ -105,12 +123,15 @@ func (l *looking) same(path string, now stamp, known *item) bool {
 }
 
 // names moves aside what is new and in no history. A folder in which nothing was
-// before and nothing may stay is moved as a whole.
+// before and nothing may stay is moved as a whole, when its program has ended.
 func (l *looking) names() {
 	if len(l.fresh) == 0 {
 		return
 	}
 	historic := l.historic()
+	if l.live != nil && slices.ContainsFunc(l.w.running, func(p Program) bool { return p.History }) {
+		l.fresh = slices.DeleteFunc(l.fresh, l.inRepository) // git brings commits, and names them afterwards
+	}
 	l.fresh = slices.DeleteFunc(l.fresh, func(f fresh) bool {
 		if historic[f.path] {
 			l.w.items[f.path] = l.kept(f.path, f.now)
@@ -120,12 +141,21 @@ func (l *looking) names() {
 	})
 	for _, f := range l.fresh {
 		path := f.path
-		if f.root != "" && !l.rooted[f.root] {
+		if f.root != "" && !l.rooted[f.root] && l.live == nil {
 			if path = f.root; !there(path) {
 				continue // it went with another file
 			}
 		}
-		e, _ := protected.Of(l.w.relative(path))
-		l.move("protected", path, []string{e.Why}, f.known)
+		l.move("protected", path, []string{f.why}, f.known)
 	}
+}
+
+// inRepository reports whether a file lies in a repository's work tree.
+func (l *looking) inRepository(f fresh) bool {
+	for dir := filepath.Dir(f.path); within(dir, l.w.root); dir = filepath.Dir(dir) {
+		if there(filepath.Join(dir, ".git")) {
+			return true
+		}
+	}
+	return l.w.over != ""
 }

@@ -73,10 +73,7 @@ func isGitFolder(dir string) bool {
 	return there(filepath.Join(dir, "HEAD")) && there(filepath.Join(dir, "objects")) && there(filepath.Join(dir, "refs"))
 }
 
-func there(path string) bool {
-	_, err := os.Lstat(path)
-	return err == nil
-}
+func there(path string) bool { return lstat(fromRoot, path, new(unix.Stat_t)) == nil }
 
 // linked opens what a .git file leads to: a worktree whose git folder names the
 // file, or a submodule whose git folder names the work tree.

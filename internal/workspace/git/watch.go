@@ -28,8 +28,11 @@ type Watch struct {
 
 	mu      sync.Mutex
 	running []Program
+	live    *live    // looks while they run
+	left    []Moved  // by it, and nobody was told yet
 	pending *os.File // says so to who comes after a kill
 	tree    *folder
+	folders int    // of it that aren't of installed packages
 	over    string // the git folder of the repository that the workspace lies in; empty: none
 	items   map[string]*item
 	sees    map[string]bool // of this look: items that are there
@@ -71,6 +74,7 @@ func (w *Watch) Begin(ctx context.Context, p Program) []Moved {
 	moved := w.look(ctx, accept)
 	if len(w.running) == 1 {
 		w.save()
+		w.live = w.follow()
 	}
 	return moved
 }
@@ -78,23 +82,33 @@ func (w *Watch) Begin(ctx context.Context, p Program) []Moved {
 // Look is called when a program has ended, or continues while its caller doesn't
 // wait any more.
 func (w *Watch) Look(ctx context.Context, p Program, ended bool) []Moved {
+	moved, over := w.after(ctx, p, ended)
+	over.end()
+	return moved
+}
+
+// after looks, and returns what looked while programs ran if the last one has ended.
+func (w *Watch) after(ctx context.Context, p Program, ended bool) (moved []Moved, over *live) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if len(w.running) == 0 {
-		return nil // whatever is new, no program made it
+		return nil, nil // whatever is new, no program made it
 	}
-	moved := w.look(ctx, false)
+	moved = w.look(ctx, false)
 	if ended {
 		w.ends(p)
 	}
-	return moved
+	if len(w.running) == 0 {
+		over, w.live = w.live, nil
+	}
+	return moved, over
 }
 
 // Wrote records files that were written with permission, but not by a program.
 func (w *Watch) Wrote(paths ...string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := &looking{w: w}
+	l := &looking{w: w, from: fromRoot}
 	wrote := false
 	for _, path := range paths {
 		if _, ok := protected.Of(w.relative(path)); ok && len(w.running) > 0 {
@@ -169,9 +183,11 @@ type stamp struct {
 // settled is how long after a change another one has another time.
 const settled = 50 * time.Millisecond
 
-func stampOf(path string) stamp {
+func stampOf(path string) stamp { return stampFrom(fromRoot, path) }
+
+func stampFrom(at from, path string) stamp {
 	var st unix.Stat_t
-	if err := unix.Lstat(path, &st); err != nil {
+	if err := lstat(at, path, &st); err != nil {
 		return stamp{}
 	}
 	s := stamp{ino: st.Ino, size: st.Size, sec: int64(st.Ctim.Sec), nsec: int64(st.Ctim.Nsec), mode: uint32(st.Mode), isThere: true} //nolint:unconvert // other systems have other types
@@ -196,32 +212,44 @@ func (s stamp) is(before stamp) bool {
 // look walks the workspace. It accepts what it finds, or moves aside what is new
 // and makes git run or load something.
 func (w *Watch) look(ctx context.Context, accept bool) []Moved {
-	held := !slices.ContainsFunc(w.running, func(p Program) bool { return !p.Held })
+	killed := false
 	if w.tree == nil {
 		w.tree = &folder{}
 		w.above()
-		if w.recall() {
-			accept, held = false, false
-		}
+		killed = w.recall()
 	}
-	w.sees = map[string]bool{}
-	l := &looking{w: w, ctx: ctx, accept: accept, held: held, repos: map[string]bool{}, rooted: map[string]bool{}}
+	l := w.looking(ctx)
+	l.accept, l.held, w.folders = accept && !killed, l.held && !killed, 0
 	if w.over != "" {
 		l.found(w.over)
 	}
 	w.visit(l, w.tree, w.root, "")
+	l.settle()
+	for path := range w.items {
+		if !w.sees[path] {
+			delete(w.items, path)
+		}
+	}
+	moved := append(w.left, l.moved...)
+	w.left = nil
+	return moved
+}
+
+// looking begins a look.
+func (w *Watch) looking(ctx context.Context) *looking {
+	w.sees = map[string]bool{}
+	held := !slices.ContainsFunc(w.running, func(p Program) bool { return !p.Held })
+	return &looking{w: w, ctx: ctx, from: fromRoot, held: held, repos: map[string]bool{}, rooted: map[string]bool{}}
+}
+
+// settle looks at the git folders that were found, and moves aside what may not stay.
+func (l *looking) settle() {
 	for len(l.todo) > 0 {
 		dir := l.todo[0]
 		l.todo = l.todo[1:]
 		l.repository(dir)
 	}
 	l.names()
-	for path := range w.items {
-		if !w.sees[path] {
-			delete(w.items, path)
-		}
-	}
-	return l.moved
 }
 
 // above adds the repository that the workspace lies in.
@@ -241,44 +269,64 @@ func within(path, dir string) bool {
 }
 
 // visit looks at a folder and those below. One that hasn't changed isn't read.
-// within is the folder with a protected name that it lies in, if it does.
-func (w *Watch) visit(l *looking, f *folder, path, within string) {
-	now := stampOf(path)
+// root is the folder with a protected name that it lies in, if it does.
+func (w *Watch) visit(l *looking, f *folder, path, root string) {
+	if f.place != packaged {
+		w.folders++
+	}
+	root = w.enter(l, f, path, root)
+	defer l.nearer(path)()
+	for name, kid := range f.kids {
+		w.visit(l, kid, path+"/"+name, root)
+	}
+}
+
+// enter looks at one folder, and returns the one with a protected name that it lies
+// in, or is.
+func (w *Watch) enter(l *looking, f *folder, path, root string) string {
+	now := stampFrom(l.from, path)
 	if !now.isThere || now.kind() != unix.S_IFDIR {
 		*f = folder{place: f.place}
-		return
+		return root
 	}
-	if f.place == guarded && within == "" {
-		within = path
+	if f.place == guarded && root == "" {
+		root = path
+	}
+	if len(path) > maxPath {
+		l.tooDeep(path, now)
+		return root
 	}
 	if !now.is(f.stamp) {
 		if now.ino != f.stamp.ino {
 			f.kids = nil // another folder
 		}
 		f.stamp = now
-		base := filepath.Base(path)
-		if f == w.tree {
-			base = "" // the folders that a workspace lies in don't count
-		}
-		f.read(path, base)
+		f.read(l.from, path, w.base(f, path))
 	}
 	for _, name := range f.gits {
-		l.found(filepath.Join(path, name))
+		l.found(path + "/" + name)
 	}
 	if f.bare {
 		l.found(path)
 	}
 	for _, name := range f.names {
-		l.name(path+"/"+name, within)
+		l.name(path+"/"+name, root)
 	}
-	for name, kid := range f.kids {
-		w.visit(l, kid, path+"/"+name, within)
+	return root
+}
+
+// base is a folder's name as far as it counts: the folders that a workspace lies in
+// don't, and the workspace's own doesn't either.
+func (w *Watch) base(f *folder, path string) string {
+	if f == w.tree {
+		return ""
 	}
+	return filepath.Base(path)
 }
 
 // read lists a folder again.
-func (f *folder) read(path, base string) {
-	entries, err := os.ReadDir(path)
+func (f *folder) read(at from, path, base string) {
+	entries, err := readDir(at, path)
 	f.stamp.unreadable = err != nil
 	kids, names := map[string]*folder{}, map[string]bool{}
 	f.gits, f.names = nil, nil
@@ -292,7 +340,7 @@ func (f *folder) read(path, base string) {
 			}
 			fallthrough
 		default:
-			if name == "HEAD" || name == "objects" || name == "refs" || name == "commondir" {
+			if ofBare(name) {
 				names[name] = true
 			}
 			if !e.IsDir() && f.place.of(base, name) == guarded {
@@ -304,6 +352,12 @@ func (f *folder) read(path, base string) {
 	if len(kids) == 0 {
 		f.kids = nil
 	}
+}
+
+// ofBare reports whether a name is one of those by which git knows a folder for a
+// repository's.
+func ofBare(name string) bool {
+	return name == "HEAD" || name == "objects" || name == "refs" || name == "commondir"
 }
 
 // isGitName reports whether git, or a file system that compares names in its own
@@ -320,6 +374,8 @@ func isGitName(name string) bool {
 type looking struct {
 	w      *Watch
 	ctx    context.Context
+	from   from  // where the walk begins its paths
+	live   *live // programs go on, and may not be done with a file
 	accept bool
 	held   bool            // nothing that runs can change protected names that exist
 	repos  map[string]bool // found in this look
