@@ -82,7 +82,9 @@ func (s *State) applyCost(e event.Envelope) {
 		if f.For == "" { // of an earlier release
 			return
 		}
-		p.Open = slices.DeleteFunc(p.Open, func(r reservation) bool { return r.For == f.For })
+		if p.Open = slices.DeleteFunc(p.Open, func(r reservation) bool { return r.For == f.For }); len(p.Open) == 0 {
+			p.Open = nil // as a state that was loaded has it
+		}
 		took := belay.Amounts{MicroUSD: f.Amount, Tokens: f.Usage.Total()}
 		p.spend(took)
 		s.Charged = s.Charged.Add(took)

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/core"
 )
 
 func familyTools() []belay.ToolSpec {
@@ -68,5 +70,27 @@ func TestAChildHasNoMoreThanItsParent(t *testing.T) {
 	}
 	if got := names(parent.Tools); len(got) != 10 || parent.System != "parent" || parent.Agent != "" {
 		t.Errorf("the parent's rules have changed: %v", parent)
+	}
+}
+
+// What the turn lent to an agent comes back: a conversation that a summary could shorten then
+// isn't truncated before.
+func TestASummaryWaitsForWhatAgentsGiveBack(t *testing.T) {
+	w := newWorld(t)
+	for _, line := range []string{"rules tokens=200 route=a/x:10000 max-tokens=60ktok", "open", "submit t1 tokens=2000", `model read{"path":"a"} usage=2200/10`} {
+		w.do(line)
+	}
+	tell := func(p event.SubagentStatus) {
+		w.add([]core.Fact{{IDs: belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "t1", Subagent: "sub_1"}, Data: p}}, nil)
+	}
+	tell(event.SubagentStatus{Status: event.SubagentRunning, Agent: "explore"})
+	tell(event.SubagentStatus{Status: event.SubagentRunning, Budget: &belay.Amounts{Tokens: 50_000}})
+	w.do("result 1 ok tokens=6000")
+	if !w.d.s.Turn.Short || w.d.s.Compacting != nil {
+		t.Errorf("it doesn't wait: %+v", w.d.s.Compacting)
+	}
+	tell(event.SubagentStatus{Status: event.SubagentEnded, End: &belay.AttemptEnd{Outcome: belay.Completed}})
+	if w.settle(); w.d.s.Compacting == nil || w.d.s.Compacting.Strategy != string(belay.CompactHybrid) {
+		t.Errorf("%+v", w.d.s.Compacting)
 	}
 }

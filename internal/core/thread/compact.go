@@ -160,18 +160,19 @@ func (d *decision) makeRoom(kind, note string) (wait bool) {
 	tokens, _, _ := d.estimate(note)
 	fits := room <= 0 || tokens <= room
 	before := len(d.ready.Decided)
+	waits := false
 	switch {
 	case d.Compacting.runs():
 		return !fits
 	case kind == KindFinal && fits:
 		return false
 	case d.Wish != nil:
-		d.tryToShorten(event.TriggerManual, fits)
+		waits = d.tryToShorten(event.TriggerManual, fits)
 	case room > 0 && tokens >= room*d.settings().at()/100 && (!fits || d.regrown(room)):
-		d.tryToShorten(event.TriggerThreshold, fits)
+		waits = d.tryToShorten(event.TriggerThreshold, fits)
 	}
 	asked := len(d.ready.Decided) > before && !d.announced()
-	return asked || !fits && (d.announced() || d.waitsToShorten())
+	return asked || !fits && (d.announced() || waits)
 }
 
 // regrown reports whether enough came since the last boundary for another one.
@@ -188,40 +189,37 @@ func (d *decision) announced() bool {
 	})
 }
 
-// waitsToShorten reports whether another compaction may begin a little later, or
-// once the session has answered what it may cost.
-func (d *decision) waitsToShorten() bool {
-	if d.now.Before(d.RetryAt) {
-		d.want(core.Timer{Name: "compact"})
-		d.wakeAt(d.RetryAt)
-		return true
-	}
-	return d.Purse.waits()
-}
-
 // tryToShorten begins a compaction, unless too many failed. fits means that the next
-// request can do without.
-func (d *decision) tryToShorten(trigger string, fits bool) {
+// request can do without. waits: one may begin a little later, or once there is an answer to
+// what it may cost.
+func (d *decision) tryToShorten(trigger string, fits bool) (waits bool) {
 	how := d.settings().strategy()
 	broken := d.Fails >= failsToBreak && d.Counts.All <= d.FailedAt+d.FailedAt/5
 	switch {
-	case d.Compacting != nil || d.now.Before(d.RetryAt): // its cost isn't recorded yet, or it is too early
-		return
+	case d.Compacting != nil: // its cost isn't recorded yet
+		return false
+	case d.now.Before(d.RetryAt):
+		if !fits {
+			d.want(core.Timer{Name: "compact"})
+			d.wakeAt(d.RetryAt)
+		}
+		return true
 	case trigger == event.TriggerManual:
 		how = d.settings().manual()
 	case how == belay.CompactOff:
-		return
+		return false
 	case broken && (fits || d.Stuck && d.Counts.All <= d.FailedAt):
-		return
+		return false
 	case broken:
 		how = belay.CompactTruncate
 	}
-	(spending{d}).announceCompaction(trigger, how)
+	return (spending{d}).announceCompaction(trigger, how)
 }
 
 // announceCompaction records that a conversation is about to be shortened, with what
-// that may cost. Where the budget is too small for a summary, none is made.
-func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) {
+// that may cost. Where the budget is too small for a summary, none is made; waits: nobody
+// knows yet whether it is.
+func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) (waits bool) {
 	to := d.to()
 	by := to
 	if m := d.rules.Settings.Compact.Model; m != "" {
@@ -251,24 +249,26 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	ids := d.compactIDs()
 	key := event.CompactionKey(d.Seq + 1 + int64(len(d.ready.Decided)))
 	if how == belay.CompactHybrid || how == belay.CompactSummarise {
-		r, left := d.summary(&c, by)
+		r, left, waits := d.summary(&c, by)
 		switch {
-		case !left && d.Purse.waits():
-			return
+		case waits:
+			return true
 		case !left:
 			c.Strategy = string(belay.CompactTruncate)
 		default:
 			d.record(core.Fact{IDs: ids, Data: c})
 			d.announce(ids, key, r)
-			return
+			return false
 		}
 	}
 	d.record(core.Fact{IDs: ids, Data: c})
+	return false
 }
 
 // summary says which model summarises, and what it may take; left is false where the
-// budget has no room for it.
-func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate) (r reservation, left bool) {
+// budget has no room for it. waits: the session, or agents that the turn pays for, may still
+// give what is missing.
+func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate) (r reservation, left, waits bool) {
 	all, room, most := d.Counts.sent(by.Route), usable(by), int64(mostSummary)
 	if by.Route == d.Counts.Asked { // it thinks before it writes
 		most += d.Counts.Thinks
@@ -291,14 +291,13 @@ func (d spending) summary(c *event.ContextCompactionStarted, by core.Candidate) 
 	needs := amount.Add(d.finalRoom())
 	switch {
 	case !priced && turn.MicroUSD+limit.MicroUSD > 0:
-		return r, false
+		return r, false, false
 	case has.Short(needs.Only(turn)) != "":
-		return r, false
+		return r, false, d.shortOfLent()
 	case d.has().Short(needs.Only(limit)) != "":
-		d.askSession(d.has(), needs, needs)
-		return r, false
+		return r, false, !d.askSession(d.has(), needs, needs)
 	}
-	return r, true
+	return r, true, false
 }
 
 // rulesRef names the rules that compactions are decided by: the turn's, if one runs.
@@ -338,10 +337,7 @@ func (d *decision) overflowed() bool {
 		d.again(d.from())
 		return true
 	}
-	if !d.Compacting.runs() {
-		d.tryToShorten(event.TriggerOverflow, false)
-	}
-	return d.Compacting.runs() || d.announced() || d.waitsToShorten()
+	return d.Compacting.runs() || d.tryToShorten(event.TriggerOverflow, false) || d.announced()
 }
 
 // applyWindow folds what the model is shown of the conversation.
