@@ -263,3 +263,49 @@ func (s *spenders) check(limit belay.Amounts) {
 		s.t.Fatalf("%d is charged or reserved, %d calls began, of %s", sum, s.calls, limit)
 	}
 }
+
+// A driver may end between the end of a request and its charge: what the end says is charged,
+// not all that was reserved.
+// Guarantee: M2.
+func TestATakeoverChargesWhatIsKnown(t *testing.T) {
+	failed := event.Problem{Class: "cancelled", Code: "CANCELLED", Message: "the driver leaves"}
+	for name, c := range map[string]struct {
+		lines  []string
+		end    func(w *world) event.Payload
+		output int64
+	}{
+		"a request that was answered": {nil, func(w *world) event.Payload {
+			return event.ModelCompleted{Attempt: 1, Text: belay.Content{Text: "so"}, Usage: belay.Usage{Input: 10, Output: 7, Reported: true}}
+		}, 7},
+		"a request that took nothing": {nil, func(w *world) event.Payload {
+			return event.ModelFailed{Attempt: 1, Problem: failed, Charge: event.ChargeNothing}
+		}, 0},
+		"a summary that took nothing": {[]string{`model "done" stop=stop`, "compact", "budget give 1usd"}, func(w *world) event.Payload {
+			return event.ContextCompactionFailed{Started: w.d.s.Compacting.Started, Problem: failed, Charge: event.ChargeNothing}
+		}, 0},
+		"a summary that was made": {[]string{`model "done" stop=stop`, "compact", "budget give 1usd"}, func(w *world) event.Payload {
+			return event.ContextCompactionCompleted{Started: w.d.s.Compacting.Started, TokensAfter: 10, Charge: event.ChargeAnswer,
+				Usage: belay.Usage{Input: 10, Output: 9, Reported: true}}
+		}, 9},
+		"one that nobody knows of": {nil, nil, mostOutput},
+	} {
+		w := newWorld(t)
+		begin := []string{"rules tokens=1000 route=a/x:100000$2 completion=conversational", "open", "submit t1 tokens=2000 budget=9usd"}
+		for _, line := range append(begin, c.lines...) {
+			w.do(line)
+		}
+		if c.end != nil {
+			w.add([]core.Fact{w.d.s.fact(c.end(w))}, nil)
+		}
+		w.do("takeover")
+		var took belay.Usage
+		for _, e := range w.log {
+			if p, ok := e.Data.(event.CostRecorded); ok {
+				took = p.Usage
+			}
+		}
+		if took.Output != c.output {
+			t.Errorf("%s: %+v was charged", name, took)
+		}
+	}
+}

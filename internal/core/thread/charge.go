@@ -43,7 +43,7 @@ func (d *decision) cost(r reservation) event.CostRecorded {
 	case end.Takes == event.ChargeNothing:
 		c.Unpriced, c.Source = false, "computed"
 		return c
-	case end.Takes == event.ChargeAll || d.rules == nil:
+	case end.Takes == event.ChargeAll:
 		c.Usage, c.Amount = belay.Usage{Input: r.Amount.Tokens - r.Output, Output: r.Output}, r.Amount.MicroUSD
 		return c
 	case end.Takes == event.ChargePart:
@@ -58,8 +58,11 @@ func (d *decision) cost(r reservation) event.CostRecorded {
 	}
 	u := c.Usage
 	u.Reported = true
-	amount, known := d.rules.Candidate(r.Route).Prices.Cost(u, d.now)
-	if !known { // a price ended, or the usage can't be
+	amount, known := int64(0), false
+	if d.rules != nil {
+		amount, known = d.rules.Candidate(r.Route).Prices.Cost(u, d.now)
+	}
+	if !known { // a price ended, the rules are lost, or the usage can't be
 		amount, c.Source = r.Amount.MicroUSD, "estimated"
 	}
 	c.Amount, c.Over = amount, max(0, amount-r.Amount.MicroUSD)
@@ -106,7 +109,9 @@ func (s *State) applyCost(e event.Envelope) {
 	case event.RunStatus:
 		if f.Phase == "takeover" {
 			for i := range p.Open {
-				p.Open[i].End = &requestEnd{Takes: event.ChargeAll, Failed: true}
+				if p.Open[i].End == nil { // else it is known, and only its cost isn't recorded
+					p.Open[i].End = &requestEnd{Takes: event.ChargeAll, Failed: true}
+				}
 			}
 		}
 	}
