@@ -11,7 +11,7 @@ type AgentLimits struct {
 	Depth    int `json:"depth,omitempty"`    // of a child; that of the main thread is 0
 	Children int `json:"children,omitempty"` // of one agent that are open
 	Running  int `json:"running,omitempty"`  // that work at the same time; others wait
-	Total    int `json:"total,omitempty"`    // ever
+	Total    int `json:"total,omitempty"`    // of a turn of a person, with those of its agents
 
 	Memory      int64 `json:"memory,omitempty"`      // bytes that those that work may declare together
 	MemoryShare int   `json:"memoryShare,omitempty"` // the same, in percent of the machine's

@@ -136,7 +136,7 @@ var settings = []Setting{
 	agents("agents-depth", "agentsDepth", "How deep agents may start agents: 1 lets only the main agent; 0 lets none.", 0, func(l *belay.AgentLimits) *int { return &l.Depth }),
 	agents("agents-children", "agentsChildren", "Agents that one agent may have open.", 1, func(l *belay.AgentLimits) *int { return &l.Children }),
 	agents("agents-running", "agentsRunning", "Agents of a session that work at the same time; others wait.", 1, func(l *belay.AgentLimits) *int { return &l.Running }),
-	agents("agents-total", "agentsTotal", "Agents that a session may have in all.", 1, func(l *belay.AgentLimits) *int { return &l.Total }),
+	agents("agents-total", "agentsTotal", "Agents that a turn of a person may have in all.", 1, func(l *belay.AgentLimits) *int { return &l.Total }),
 	{Name: "agents-memory", JSON: "agentsMemory", Value: "SIZE", Help: "Memory that agents which work may declare together: a size such as 8GB, a percentage of the machine's, or both with a comma; others wait.", Default: fmt.Sprint(belay.DefaultMemoryShare, "%"),
 		take:  func(p *parser, v given) { p.out.Agents.Memory, p.out.Agents.MemoryShare = p.memory(v) },
 		show:  func(s *Settings) string { return memoryText(s.Agents.OrDefaults()) },

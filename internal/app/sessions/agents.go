@@ -115,7 +115,11 @@ func (out *SubagentsShown) ofThread(ctx context.Context, r *app.Call, s *session
 	if err != nil {
 		return err
 	}
-	free, left := s.Places(id), th.Left(r.Now())
+	var turn belay.TurnID
+	if th.Turn != nil {
+		turn = th.Turn.Turn
+	}
+	free, left := s.Places(id, turn), th.Left(r.Now())
 	if s.Budget.Limited() { // 0 is no limit
 		b := s.Budget.Left().Max(belay.Amounts{MicroUSD: 1, Tokens: 1, Calls: 1, Time: 1}).Only(s.Budget.Told())
 		left = left.Within(belay.Limits{MicroUSD: b.MicroUSD, Tokens: b.Tokens, Calls: int(b.Calls), Time: b.Time})

@@ -20,7 +20,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "quota/1"
+const Version = "quota/2"
 
 // Stream is where the quotas of a tenant's store are.
 const Stream = belay.StreamID(belay.KindLedger + "/default")
@@ -212,6 +212,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.LimitReturned:
 		s.Grants.Close(p.Session, p.Closed, p.GrantID, p.Kept)
 	}
+	s.forget(e.Time)
 	for _, w := range p.Windows {
 		x := s.find(w, p.User)
 		x.QuotaWindow = w
@@ -228,6 +229,14 @@ func (d *Decider) Apply(e event.Envelope) {
 			s.Windows = append(s.Windows, x)
 		}
 	}
+}
+
+// forget drops windows that are over, but for those of users who have slices: what is
+// counted of them begins anew.
+func (s *State) forget(now time.Time) {
+	s.Windows = slices.DeleteFunc(s.Windows, func(w window) bool {
+		return !now.Before(w.Until) && !slices.ContainsFunc(s.Grants, func(g grant.Grant[belay.SessionID]) bool { return w.Of != "user" || g.User == w.User })
+	})
 }
 
 // Next decides nothing: quotas act on commands only.

@@ -278,3 +278,35 @@ func TestSessionsDontWaitForEachOther(t *testing.T) {
 		}
 	})
 }
+
+// TestQuotasForgetUsersWhoseWindowsAreOver: a tenant of many users has a state of those who
+// work, and of the window that runs.
+// Guarantee: O12.
+func TestQuotasForgetUsersWhoseWindowsAreOver(t *testing.T) {
+	d := New(Stream)
+	at := instant(t, "2026-11-23T10:00:00Z")
+	for day := range 30 {
+		for n := range 20 {
+			user := "user:" + string(rune('a'+n)) + string(rune('a'+day%26))
+			w := Current(belay.Quota{Of: "user", Kind: "tokens", Per: "day", Limit: 1000}, at)
+			session := belay.SessionID("sess_" + user)
+			apply := func(c belay.Command) {
+				facts, _, err := d.Handle(belay.Order{Stream: Stream, Command: c}, at)
+				if err != nil || len(facts) != 1 {
+					t.Fatalf("%+v: %v %v", c, facts, err)
+				}
+				d.Apply(event.Envelope{Stream: Stream, Seq: d.s.Seq + 1, Time: at, IDs: facts[0].IDs, Data: facts[0].Data})
+			}
+			id := user + at.String()
+			apply(belay.AskQuota{Session: session, ID: id, User: user, Least: belay.Amounts{Tokens: 1}, Most: belay.Amounts{Tokens: 100}, Windows: []belay.QuotaWindow{w}})
+			apply(belay.ReturnQuota{Session: session, User: user, Windows: []belay.QuotaWindow{w}, Return: belay.BudgetReturn{Closed: []string{id}, Spent: belay.Amounts{Tokens: 60}}})
+			if left := d.s.Left(user, []belay.QuotaWindow{w}); left[0].Left != 940 {
+				t.Fatalf("day %d: %s has %+v", day, user, left)
+			}
+		}
+		if len(d.s.Windows) != 20 {
+			t.Fatalf("day %d: %d windows are known", day, len(d.s.Windows))
+		}
+		at = at.Add(24 * time.Hour)
+	}
+}

@@ -29,6 +29,7 @@ type Child struct {
 	ID         belay.SubagentID `json:"id"`
 	Parent     belay.ThreadID   `json:"parent"`
 	Turn       belay.TurnID     `json:"turn"` // of the parent
+	Root       belay.TurnID     `json:"root"` // of the person whose work it is
 	Call       belay.CallID     `json:"call"`
 	ParentTask belay.TaskID     `json:"parentTask,omitempty"`
 	Thread     belay.ThreadID   `json:"thread"`
@@ -122,14 +123,14 @@ type Places struct {
 	Depth    int `json:"depth"`    // levels below the agent
 	Children int `json:"children"` // that it may start beside those that are open
 	Running  int `json:"running"`  // agents of the session that may work beside those that do
-	Total    int `json:"total"`    // agents that the session may have besides those that it has had
+	Total    int `json:"total"`    // agents that the turn of a person may still have
 }
 
-// Places are those that an agent with this thread has.
-func (s *State) Places(t belay.ThreadID) Places {
+// Places are those that an agent with this thread has, in a turn of it.
+func (s *State) Places(t belay.ThreadID, turn belay.TurnID) Places {
 	l := s.Settings.Agents.OrDefaults()
 	open := s.Family.count(func(c *Child) bool { return c.Parent == t && c.open() })
-	return Places{max(0, l.Depth-s.Family.depth(t)), max(0, l.Children-open), max(0, l.Running-s.working()), max(0, l.Total-len(s.Family))}
+	return Places{max(0, l.Depth-s.Family.depth(t)), max(0, l.Children-open), max(0, l.Running-s.working()), max(0, l.Total-s.had(s.rootOf(t, turn)))}
 }
 
 // depth is that of a thread.
@@ -160,7 +161,8 @@ const (
 
 // refusal says why a thread can't have another child, or one again that had ended;
 // empty: it can.
-func (f Family) refusal(l belay.AgentLimits, parent belay.ThreadID, again bool, m belay.MemoryNeed) (why, hint string) {
+func (s *State) refusal(parent belay.ThreadID, turn belay.TurnID, again bool, m belay.MemoryNeed) (why, hint string) {
+	f, l, root := s.Family, s.Settings.Agents.OrDefaults(), s.rootOf(parent, turn)
 	children := f.count(func(c *Child) bool { return c.Parent == parent && c.open() })
 	open := f.count((*Child).open)
 	switch {
@@ -170,8 +172,8 @@ func (f Family) refusal(l belay.AgentLimits, parent belay.ThreadID, again bool, 
 		return fmt.Sprintf("agents-depth is %d, and this agent is at depth %d", l.Depth, f.depth(parent)), "do the work yourself"
 	case children >= l.Children:
 		return fmt.Sprintf("agents-children is %d, and so many of this agent's children are open", l.Children), "wait for one of them, or close one"
-	case !again && len(f)+f.expected(parent) >= l.Total:
-		return fmt.Sprintf("agents-total is %d, and the session has had so many", l.Total), "do the work yourself"
+	case !again && s.had(root)+f.expected(root, parent) >= l.Total:
+		return fmt.Sprintf("agents-total is %d, and this turn has had so many", l.Total), "do the work yourself"
 	case open >= belay.MaxOpenAgents:
 		return fmt.Sprintf("%d agents of the session are open, and more can't be", open), "wait for one of them, or close one"
 	}
@@ -193,7 +195,7 @@ func (d *Decider) spawn(o belay.Order, c belay.SpawnSubagent) ([]core.Fact, []co
 	}
 	l := s.Settings.Agents.OrDefaults()
 	child := Child{ID: c.Subagent, Parent: c.Parent, Turn: c.Turn, Call: c.Call, ParentTask: c.ParentTask, Agent: c.Agent, Nickname: c.Nickname, Background: c.Background}
-	why, hint := s.Family.refusal(l, c.Parent, false, c.Memory)
+	why, hint := s.refusal(c.Parent, c.Turn, false, c.Memory)
 	if why == "" && c.Team != nil {
 		why, hint = s.tooMany(l, c)
 	}
@@ -387,7 +389,7 @@ func (d *Decider) sendInput(o belay.Order, c belay.SendSubagentInput) ([]core.Fa
 	case child.Waits:
 		code, why, hint = codeAgentWaits, "the agent waits for a place and hasn't begun", "send it when it runs"
 	case again:
-		if why, hint = s.Family.refusal(l, child.Parent, true, child.Memory); why != "" {
+		if why, hint = s.refusal(child.Parent, child.Turn, true, child.Memory); why != "" {
 			code = codeAgentLimit
 		}
 	}
@@ -576,7 +578,9 @@ func (s *State) applyFamily(e event.Envelope) {
 	case event.SubagentSpawned:
 		if c == nil {
 			s.joins()
-			s.Family = append(s.Family, Child{ID: e.IDs.Subagent, Parent: e.IDs.Thread, Turn: e.IDs.Turn, Call: e.IDs.Call, ParentTask: p.ParentTask, Thread: p.Thread, Task: p.Task,
+			root := cmp.Or(s.rootOf(e.IDs.Thread, e.IDs.Turn), belay.TurnID(e.IDs.Subagent)) // a person started it outside a turn
+			s.counts(root)
+			s.Family = append(s.Family, Child{ID: e.IDs.Subagent, Parent: e.IDs.Thread, Turn: e.IDs.Turn, Root: root, Call: e.IDs.Call, ParentTask: p.ParentTask, Thread: p.Thread, Task: p.Task,
 				Agent: p.Agent, Nickname: p.Nickname, Depth: p.Depth, Priority: p.Priority, Background: p.Background, Waits: p.Waits, Rules: p.Rules, Memory: p.Memory,
 				childPlace: childPlace{Workspace: p.Workspace, Worktree: p.Worktree}, Team: teamed(p.Team)})
 		}
@@ -599,6 +603,7 @@ func (s *State) applyFamily(e event.Envelope) {
 			c.Leaving = p.End
 		case p.Status == event.SubagentSettled:
 			c.settled(p)
+			s.forget()
 		case p.Status == event.Paused, p.Status == event.Resumed:
 			c.Paused = p.Status == event.Paused
 		}
@@ -622,6 +627,7 @@ func (s *State) childEnded(c *Child, end belay.AttemptEnd) {
 	if t := s.Family.teamOf(c); t != nil {
 		t.Team.hears(c, end, c.Charged.Sub(before))
 	}
+	s.forget()
 }
 
 func (c *Child) ended(end belay.AttemptEnd) {

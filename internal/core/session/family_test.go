@@ -104,7 +104,7 @@ func TestAnAgentKnowsItsTreeAndItsPlaces(t *testing.T) {
 		t.Error("the tree is another one")
 	}
 	for thread, want := range map[belay.ThreadID]Places{"thr_1": {2, 0, 0, 1}, one.Thread: {1, 1, 0, 1}, below.Thread: {0, 2, 0, 1}} {
-		if got := b.d.s.Places(thread); got != want {
+		if got := b.d.s.Places(thread, "turn_1"); got != want {
 			t.Errorf("%s: %+v, want %+v", thread, got, want)
 		}
 	}

@@ -244,7 +244,7 @@ func (d *Decider) beginTask(o belay.Order, c belay.BeginTask) ([]core.Fact, []co
 	}
 	queued := event.PlannedTask{Task: p.Task, Status: "queued", Thread: c.Thread, Turn: c.Turn, Memory: c.Memory, Text: c.Text}
 	if c.Agent != nil {
-		if why, hint := s.Family.refusal(s.Settings.Agents.OrDefaults(), c.Thread, false, c.Memory); why != "" {
+		if why, hint := s.refusal(c.Thread, c.Turn, false, c.Memory); why != "" {
 			return nil, nil, event.Problem{Code: codeAgentLimit, Message: why, Hint: hint}.Refusal()
 		}
 		queued.Agent, queued.Rules = c.Agent, &c.Rules
@@ -516,7 +516,7 @@ func (s *State) noRoom(p *Planned) (why string) {
 	l := s.Settings.Agents.OrDefaults()
 	switch {
 	case p.Agent != nil:
-		why, _ = s.Family.refusal(l, p.Thread, false, p.Memory)
+		why, _ = s.refusal(p.Thread, p.Turn, false, p.Memory)
 	case beyond(l, p.Memory):
 		why = tooBig(l, p.Memory)
 	}

@@ -18,7 +18,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/12"
+const Version = "session/13"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
@@ -42,10 +42,12 @@ type State struct {
 	Awaited []belay.ThreadID           `json:"awaited,omitempty"` // threads that haven't said yet what they are changing
 
 	Used []event.ThreadUse `json:"used,omitempty"` // by programs, of each thread that reported
+	Past belay.ProgramUse  `json:"past,omitzero"`  // by programs of children that are forgotten
 
 	Budget grant.Ledger `json:"budget,omitzero"`
 
 	Family Family        `json:"family,omitempty"`
+	Roots  []rootTurn    `json:"roots,omitempty"`
 	Shared []SharedGrant `json:"shared,omitempty"` // what people allowed, by trees
 	Plan   Plan          `json:"plan,omitempty"`
 

@@ -75,12 +75,12 @@ func (f Family) planned(t belay.TaskID) bool {
 	return f.find(func(c *Child) bool { return c.Task == t && c.plans() }) != nil
 }
 
-// expected are the agents of teams that are still to come, but for the one that a team is
-// about to start.
-func (f Family) expected(parent belay.ThreadID) (n int) {
+// expected are the agents of a turn's teams that are still to come, but for the one that a
+// team is about to start.
+func (f Family) expected(root belay.TurnID, parent belay.ThreadID) (n int) {
 	for i := range f {
 		t := &f[i]
-		if t.Team == nil || !t.open() {
+		if t.Team == nil || !t.open() || t.Root != root {
 			continue
 		}
 		n += max(0, t.Team.Parts-f.count(func(c *Child) bool { return c.Parent == t.Thread }))
@@ -93,7 +93,7 @@ func (f Family) expected(parent belay.ThreadID) (n int) {
 
 // tooMany says why the agents of a team can't be had; empty: they can.
 func (s *State) tooMany(l belay.AgentLimits, c belay.SpawnSubagent) (why, hint string) {
-	open := 0
+	open, root := 0, s.rootOf(c.Parent, c.Turn)
 	for i := range s.Plan {
 		if !s.Plan[i].ended() {
 			open++
@@ -102,8 +102,8 @@ func (s *State) tooMany(l belay.AgentLimits, c belay.SpawnSubagent) (why, hint s
 	switch depth := s.Family.depth(c.Parent) + 2; {
 	case depth > l.Depth:
 		return fmt.Sprintf("agents-depth is %d, and the agents of a team would be at depth %d", l.Depth, depth), "do the work yourself"
-	case len(s.Family)+s.Family.expected("")+1+c.Team.Parts > l.Total:
-		return fmt.Sprintf("agents-total is %d, and with the %d of this team the session would have more", l.Total, c.Team.Parts), "do the work yourself"
+	case s.had(root)+s.Family.expected(root, "")+1+c.Team.Parts > l.Total:
+		return fmt.Sprintf("agents-total is %d, and with the %d of this team the turn would have more", l.Total, c.Team.Parts), "do the work yourself"
 	case open+1+c.Team.Parts > maxPlanned:
 		return fmt.Sprintf("%d tasks of the session are open, and those of this team would be too many", open), "wait for some of them"
 	}

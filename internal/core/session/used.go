@@ -31,7 +31,7 @@ func (s *State) applyUsed(u event.ThreadUse) {
 
 // others is what programs of other threads took; nil is nothing.
 func (s *State) others(thread belay.ThreadID) *belay.ProgramUse {
-	var sum belay.ProgramUse
+	sum := s.Past
 	for _, u := range s.Used {
 		if u.Thread != thread {
 			sum = sum.Plus(u.ProgramUse)

@@ -37,10 +37,11 @@ type child struct {
 	Rules      *belay.Ref       `json:"rules,omitempty"`     // until it is asked for
 	wishes
 	loan
-	Ended bool              `json:"ended,omitempty"`
-	News  bool              `json:"news,omitempty"` // it ended, and the model doesn't know yet
-	Told  belay.TurnID      `json:"told,omitempty"` // in which the model learned of its end
-	End   *belay.AttemptEnd `json:"end,omitempty"`  // of the last ones that ended
+	Ended  bool              `json:"ended,omitempty"`
+	Denied bool              `json:"denied,omitempty"` // it never began
+	News   bool              `json:"news,omitempty"`   // it ended, and the model doesn't know yet
+	Told   belay.TurnID      `json:"told,omitempty"`   // in which the model learned of its end
+	End    *belay.AttemptEnd `json:"end,omitempty"`    // of the last ones that ended
 }
 
 // wishes are what a child is asked for with, besides its task and its rules, until then.
@@ -54,8 +55,11 @@ type wishes struct {
 	Team       *belay.Team      `json:"team,omitempty"`
 }
 
-// maxEnds is how many results of children a thread keeps.
-const maxEnds = 16
+// How many results of children a thread keeps, and how many children that ended it knows.
+const (
+	maxEnds          = 16
+	maxEndedChildren = 64
+)
 
 // What Spec.Handled says of the tools that are answered here.
 const (
@@ -103,6 +107,7 @@ func (s *State) applyFamily(e event.Envelope) {
 				c.News, c.Told = false, e.IDs.Turn
 			}
 		}
+		s.forgetChildren()
 	case event.ThreadUpdated:
 		if p.Place != "" {
 			s.Rests = p.Place == event.SubagentWaiting
@@ -151,16 +156,18 @@ func (s *State) applyChild(e event.Envelope, p event.SubagentStatus) {
 	case p.Status == event.SubagentRequested:
 		c.asked()
 	case p.Status == event.SubagentRunning: // again
-		c.Ended, c.News, c.End, c.Background = false, false, nil, true
+		c.Ended, c.Denied, c.News, c.End, c.Background = false, false, false, nil, true
 		s.lends(c, p.Budget)
 	case p.Status == event.SubagentEnded:
 		c.asked()
 		s.paid(c, p.End)
 		c.Ended, c.News, c.End = true, c.Background, p.End
+		c.Denied = p.End != nil && p.End.Outcome == belay.Denied
 		if p.End != nil && p.End.Worktree == nil {
 			s.Turn.changes(p.End.Changed...)
 		}
 		s.forgetEnds()
+		s.forgetChildren()
 	}
 }
 
@@ -179,6 +186,31 @@ func (s *State) forgetEnds() {
 			c.End = nil
 		}
 	}
+}
+
+// forgetChildren drops children that ended, if the model was told and the call is over, but
+// for the newest. The session and the log know more of them.
+func (s *State) forgetChildren() {
+	if len(s.Children) <= maxEndedChildren {
+		return
+	}
+	kept := 0
+	for i := len(s.Children) - 1; i >= 0; i-- {
+		c := s.Children[i]
+		call := s.Turn.call(c.Call)
+		if !c.Ended || c.News || s.waitsFor(c) && !c.Denied || call != nil && call.Phase != CallOver {
+			continue
+		}
+		if kept++; kept > maxEndedChildren {
+			s.Children = slices.Delete(s.Children, i, i+1)
+		}
+	}
+}
+
+// waitsFor reports whether a child is of those that the running turn means if it waits for
+// all.
+func (s *State) waitsFor(c *child) bool {
+	return s.Turn != nil && c.Background && (!c.Ended || c.News || c.Turn == s.Turn.Turn || c.Told == s.Turn.Turn)
 }
 
 func (d *decision) childIDs(c *child) belay.IDs {
@@ -468,7 +500,7 @@ func (d *decision) meant(names []string) (children []*child, problem *event.Prob
 	}
 	if len(names) == 0 {
 		for _, k := range d.Children {
-			if k.Background && (!k.Ended || k.News || k.Turn == d.Turn.Turn || k.Told == d.Turn.Turn) {
+			if d.waitsFor(k) {
 				children = append(children, k)
 			}
 		}

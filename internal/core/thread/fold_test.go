@@ -13,7 +13,8 @@ import (
 )
 
 // longLog plays turns of read steps without any output until the log has n
-// events, handing each to see.
+// events, handing each to see. Every few steps an agent works in the background, and
+// another one is refused.
 func longLog(t testing.TB, n int, see func(event.Envelope)) *Decider {
 	d := New(stream)
 	rules, _ := json.Marshal(Rules{Workspace: "/ws", Tools: testTools(), Settings: belay.Settings{Provider: "scripted", Mode: belay.ModeDefault, Approvals: belay.ApprovalsWait}})
@@ -52,7 +53,9 @@ func longLog(t testing.TB, n int, see func(event.Envelope)) *Decider {
 		for _, eff := range rd.Effects {
 			switch eff := eff.(type) {
 			case core.CallModel:
-				step++
+				if step++; step%5 == 0 {
+					add(agentsOf(eff.IDs, step)...)
+				}
 				add(core.Fact{IDs: eff.IDs, Data: answerOf(d, step)})
 			case core.RunTool:
 				dg := belay.DigestOf([]byte(eff.IDs.Call))
@@ -62,6 +65,19 @@ func longLog(t testing.TB, n int, see func(event.Envelope)) *Decider {
 		}
 	}
 	return d
+}
+
+// agentsOf are an agent that ends and one that never began, as their parent's stream has them.
+func agentsOf(ids belay.IDs, step int) (facts []core.Fact) {
+	for i, o := range []belay.Outcome{belay.Completed, belay.Denied} {
+		ids := belay.IDs{Session: ids.Session, Thread: ids.Thread, Turn: ids.Turn}
+		ids.Call = belay.CallID(belay.DeriveID("call", stream, int64(step), i))
+		ids.Subagent = SubagentOf(ids.Call)
+		facts = append(facts, core.Fact{IDs: ids, Data: event.SubagentStatus{Status: event.SubagentPrepared, Agent: "explore", Background: true, Rules: &belay.Ref{}, Objective: &belay.Content{}}},
+			core.Fact{IDs: ids, Data: event.SubagentStatus{Status: event.SubagentRequested}},
+			core.Fact{IDs: ids, Data: event.SubagentStatus{Status: event.SubagentEnded, End: &belay.AttemptEnd{Outcome: o, Reason: "so it ended"}}})
+	}
+	return facts
 }
 
 // answerOf is a read of a new file, and now and then the end of the turn.
@@ -88,8 +104,8 @@ func TestTheStateOfAMillionEventsIsSmall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(data) > 1<<20 {
-		t.Errorf("the state after %d events has %d bytes", n, len(data))
+	if len(data) > 1<<20 || len(d.s.Children) > maxEndedChildren+200 {
+		t.Errorf("the state after %d events has %d bytes, and knows %d agents", n, len(data), len(d.s.Children))
 	}
 	t.Logf("%d events: state of %d bytes", d.s.Seq, len(data))
 }
