@@ -180,6 +180,7 @@ func (s *State) applyTurn(e event.Envelope) {
 		}
 	case event.ToolStarted:
 		if c := t.call(e.IDs.Call); c != nil {
+			t.Refusals = 0
 			c.started(p)
 			if p.Waits {
 				c.Phase, c.Since = CallWaits, e.Time
@@ -219,6 +220,7 @@ func (t *Turn) changeRules(p event.ThreadUpdated) {
 		t.Limits, t.Low, t.Short = *p.Limits, "", false
 	}
 	t.forgetDenials()
+	t.Refusals = 0
 	for _, c := range t.calls() {
 		if c.Phase == CallJudged && c.Verdict != policy.Deny && (c.Attempt == 0 || c.Again != nil) {
 			c.Phase = CallProposed

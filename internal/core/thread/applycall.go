@@ -76,6 +76,9 @@ func (s *State) applyAnswer(e event.Envelope, p event.ActionResolved) {
 		return
 	}
 	ask.Open, ask.Decision, ask.Message = false, p.Decision, p.Message.Text
+	if p.By != "deadline" { // somebody looks at what it does
+		s.Turn.Refusals = 0
+	}
 	switch ask.Kind {
 	case askForm:
 		c.Phase = CallJudged
@@ -125,11 +128,11 @@ func (s *State) applyResult(e event.Envelope, p event.ToolResult) {
 		c.Ended = &callEnd{Exit: p.Exit, Output: lastLines(p.Output.Text)}
 		return
 	}
-	t.Failing, t.Denied, t.Step.Worked = nil, false, true
+	t.Failing, t.Denied, t.Step.Worked, t.Refusals = nil, false, true, 0
 	s.LostKeys = slices.DeleteFunc(s.LostKeys, func(k string) bool { return k == c.key() })
 	s.Files.saw(e.Seq, p.Files)
 	s.works(p.Instructions)
-	t.track(c, p.Digest, "", false)
+	t.track(c, p.Digest, nil)
 }
 
 func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
@@ -174,65 +177,73 @@ func (s *State) applyFailure(e event.Envelope, p event.ToolFailed) {
 	if p.Problem.Class != "skipped" {
 		t.Denied = p.Problem.Class == "denied"
 	}
-	if p.Problem.Code == codeSameFailure {
-		t.refusedAgain(c)
+	if interfered(p.Problem) { // it isn't the model's doing
+		if p.Problem.Class == "lost" {
+			s.LostKeys = keep(append(s.LostKeys, c.key()), maxTracked)
+		}
+		return
 	}
-	switch p.Problem.Class {
-	case "denied":
+	t.track(c, "", &p.Problem)
+	t.refused()
+	switch {
+	case p.Problem.Class == "denied":
 		t.Denials++
-		t.track(c, "", p.Problem.Code, true)
-		return
-	case "cancelled", "skipped":
-		return
-	case "lost":
-		s.LostKeys = keep(append(s.LostKeys, c.key()), maxTracked)
+	case p.Problem.Class == "skipped" || p.Problem.Code == codeNotAlone: // a matter of form, not of the call
+	case !t.Step.Worked:
+		if f := c.Name + " " + p.Problem.Code; !slices.Contains(t.Failing, f) {
+			t.Failing = append(t.Failing, f)
+		}
 	}
-	if p.Problem.Code == codeNotAlone {
-		return // a matter of form, not of the call
-	}
-	if c.Attempt > 0 || c.Problem != nil {
-		t.track(c, "", p.Problem.Code, false)
-	}
-	if f := c.Name + " " + p.Problem.Code; !t.Step.Worked && !slices.Contains(t.Failing, f) {
-		t.Failing = append(t.Failing, f)
+}
+
+// interfered reports whether a call ended by what people or crashes did.
+func interfered(p event.Problem) bool {
+	return p.Class == "cancelled" || p.Class == "lost" || p.Code == codeSteered
+}
+
+// refused counts the answers in a row of whose calls none ran.
+func (t *Turn) refused() {
+	if t.Step.settled() && !t.Step.Worked && !slices.ContainsFunc(t.Step.Calls, func(c *Call) bool { return c.Attempt > 0 }) {
+		t.Refusals++
 	}
 }
 
 // track counts identical calls with identical ends. A call that can change
 // things makes what others returned before stale, so it clears their counts;
 // what was denied stays counted, because that has changed nothing about it.
-func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
+func (t *Turn) track(c *Call, result belay.Digest, p *event.Problem) {
 	k := tracked{Key: c.key()}
 	i := slices.IndexFunc(t.Tracked, func(o tracked) bool { return o.Key == k.Key })
 	if i >= 0 {
 		k = t.Tracked[i]
 		t.Tracked = slices.Delete(t.Tracked, i, i+1)
 	}
-	if k.Step == t.Steps && k.Same > 0 && code == "" {
-		// The same call twice in one answer is one try.
-		t.Tracked = append(t.Tracked, k)
-		return
-	}
-	k.Step = t.Steps
-	if code != "" {
-		if k.Code != code {
-			k.Code, k.Fails = code, 0
+	denied := p != nil && p.Class == "denied"
+	unrun := p != nil && !denied && c.Attempt == 0 && c.Problem == nil
+	switch once := k.Step == t.Steps; { // the same call twice in one answer is one try
+	case once && k.Same > 0 && p == nil, once && k.Unrun && unrun && k.Code == p.Code:
+	case p != nil && p.Code == codeSameFailure: // as before
+		k.Fails++
+	case p != nil:
+		if k.Code != p.Code {
+			k.Code, k.Fails = p.Code, 0
 		}
 		k.Fails++
 		k.Result, k.Same = "", 0
-	} else {
+		k.Denied, k.Unrun = denied, unrun
+	default:
 		if k.Result != result {
 			k.Result, k.Same = result, 0
 		}
 		k.Same++
-		k.Code, k.Fails = "", 0
+		k.Code, k.Fails, k.Denied, k.Unrun = "", 0, false, false
 	}
-	k.Denied = denied
+	k.Step = t.Steps
 	if c.Changes && !denied {
 		t.Tracked = slices.DeleteFunc(t.Tracked, func(o tracked) bool { return !o.Denied })
 	}
 	t.Tracked = keep(append(t.Tracked, k), maxTracked)
-	if k.Same >= loopAt && !c.Polls {
+	if k.Same >= loopAt && !c.Polls || k.Fails >= sameFailures+loopAt {
 		t.Loop = c.Name
 	}
 }
@@ -240,14 +251,4 @@ func (t *Turn) track(c *Call, result belay.Digest, code string, denied bool) {
 func (t *Turn) tracked(c *Call) *tracked {
 	key := c.key()
 	return find(t.Tracked, func(o *tracked) bool { return o.Key == key })
-}
-
-// refusedAgain counts calls that were not run because they had failed in the
-// same way before; a model that insists is in a loop.
-func (t *Turn) refusedAgain(c *Call) {
-	if k := t.tracked(c); k != nil {
-		if k.Fails++; k.Fails >= sameFailures+loopAt {
-			t.Loop = c.Name
-		}
-	}
 }

@@ -81,7 +81,7 @@ func (t *Turn) exhausted() string {
 		return "steps"
 	case t.Limits.Calls > 0 && t.Calls >= t.Limits.Calls:
 		return "calls"
-	case t.Loop != "":
+	case t.Loop != "" || t.Refusals >= maxRefusals:
 		return "loop"
 	case t.Low != "":
 		return lows[t.Low].limit
@@ -110,6 +110,9 @@ func (d *decision) endFinal() {
 
 // looped says how a call repeated itself.
 func (t *Turn) looped() string {
+	if t.Loop == "" {
+		return fmt.Sprintf("none of the calls of %d answers in a row could run", t.Refusals)
+	}
 	for _, k := range t.Tracked {
 		if k.Fails >= sameFailures+loopAt {
 			return fmt.Sprintf("%s was called %d times with the same arguments although it fails with %s", t.Loop, k.Fails, k.Code)

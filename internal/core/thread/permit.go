@@ -151,7 +151,11 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	case c.Problem != nil:
 		return cmp.Or(d.Turn.sameFailure(c), c.Problem)
 	case !known:
-		return &event.Problem{Class: "not_found", Code: "UNKNOWN_TOOL", Message: "there is no tool " + c.Name}
+		hint := "call one of the tools that you were given"
+		if d.rules.completionTool() == "" {
+			hint += ", or answer without a call: that ends the turn"
+		}
+		return &event.Problem{Class: "not_found", Code: "UNKNOWN_TOOL", Message: "there is no tool " + c.Name, Hint: hint}
 	case spec.Handled == "complete" && len(st.Calls) > 1:
 		return &event.Problem{Class: "bad_arguments", Code: codeNotAlone, Message: c.Name + " must be the only call of an answer", Hint: "look at the results of the other calls first, then call it alone"}
 	case last && spec.Handled != "complete":
@@ -168,7 +172,7 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 // sameFailure refuses a call that failed again and again in the same way.
 func (t *Turn) sameFailure(c *Call) *event.Problem {
 	switch k := t.tracked(c); {
-	case k == nil || k.Fails < sameFailures:
+	case k == nil || k.Fails < sameFailures || k.Unrun:
 		return nil
 	case k.Denied:
 		return &event.Problem{Class: "skipped", Code: codeSameFailure, Message: fmt.Sprintf("%s was denied twice for exactly these arguments (%s) and was not considered again", c.Name, k.Code), Hint: "go on without it, or complete and say what is open"}
@@ -204,6 +208,7 @@ const (
 	sameFailures = 2 // the same call with the same failure is not run a third time
 	loopAt       = 3 // identical calls with identical results in a row
 	maxFailing   = 3 // different failures in a row
+	maxRefusals  = 8 // answers in a row of whose calls none ran
 )
 
 // askPermission asks a person whether a call may run, in the boundary of the verdict

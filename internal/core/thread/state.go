@@ -190,11 +190,12 @@ type turnRoute struct {
 
 // trouble is what a turn keeps running into.
 type trouble struct {
-	Loop    string    `json:"loop,omitempty"`    // the call that repeats itself
-	Tracked []tracked `json:"tracked,omitempty"` // recent calls, oldest first
-	Failing []string  `json:"failing,omitempty"` // different failures in a row
-	Denied  bool      `json:"denied,omitempty"`  // the last call was denied
-	Denials int       `json:"denials,omitempty"` // calls that were denied
+	Loop     string    `json:"loop,omitempty"`     // the call that repeats itself
+	Tracked  []tracked `json:"tracked,omitempty"`  // recent calls, oldest first
+	Failing  []string  `json:"failing,omitempty"`  // different failures in a row
+	Refusals int       `json:"refusals,omitempty"` // answers in a row of whose calls none ran
+	Denied   bool      `json:"denied,omitempty"`   // the last call was denied
+	Denials  int       `json:"denials,omitempty"`  // calls that were denied
 }
 
 // Stop is the wish to end a turn.
@@ -213,6 +214,7 @@ type tracked struct {
 	Code   string       `json:"code,omitempty"` // of its last failure
 	Fails  int          `json:"fails,omitempty"`
 	Denied bool         `json:"denied,omitempty"` // they were denials: only other rules change that
+	Unrun  bool         `json:"unrun,omitempty"`  // it was refused for what it isn't about itself, and may run when that has changed
 	Step   int          `json:"step,omitempty"`   // the step it was seen in last
 }
 
