@@ -189,9 +189,10 @@ func TestProgressIsCutToTheWidth(t *testing.T) {
 			t.Errorf("%d columns of 40: %q", len([]rune(l)), l)
 		}
 	}
+	x.stubbornly()
 	x.press(ctrlC)
 	x.see("interrupting")
-	x.press(ctrlC)
+	x.interruptAgain()
 	x.exit(130)
 }
 

@@ -11,9 +11,11 @@ import (
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/creack/pty"
 
+	"github.com/belay-run/belay/internal/lib/signals"
 	"github.com/belay-run/belay/internal/sandbox"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
@@ -200,16 +202,57 @@ func TestFirstInterruptEndsTheTurnAndKeepsTheText(t *testing.T) {
 const stubborn = `
 steps:
   - calls:
-      - {tool: exec, args: {command: "trap '' TERM; echo up; while :; do sleep 0.05; done"}}
+      - {tool: exec, args: {command: "trap '' TERM; touch up; while :; do sleep 0.05; done"}}
 `
+
+// stubbornly waits until the program of stubborn can't be ended by a signal any more.
+func (x *terminal) stubbornly() {
+	x.t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		if _, err := os.Stat(filepath.Join(x.cmd.Dir, "up")); err == nil {
+			return
+		}
+		if time.Now().After(deadline) {
+			x.t.Fatal("the program didn't begin")
+		}
+	}
+}
+
+// interruptAgain presses the key once more, when that is another interrupt.
+func (x *terminal) interruptAgain() {
+	time.Sleep(signals.Once)
+	x.press(ctrlC)
+}
+
+// TestAnInterruptThatComesTwiceIsOne: GNU timeout, npm and make signal a program and then its
+// group. The turn is cancelled with all that runs, and nothing is left to find out.
+func TestAnInterruptThatComesTwiceIsOne(t *testing.T) {
+	t.Parallel()
+	x := onTerminal(t, `
+steps:
+  - calls:
+      - {tool: exec, args: {command: "echo up; exec sleep 60"}}
+`, "run", "--allow", "exec", "loop")
+	x.see("step 1 · echo up")
+	for range 2 {
+		if err := x.cmd.Process.Signal(os.Interrupt); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if out := x.exit(130); strings.Contains(out, "stopped at once") || !strings.Contains(out, "cancelled: interrupted at the terminal") {
+		t.Errorf("it ended with:\n%s", out)
+	}
+}
 
 func TestSecondInterruptLeavesAtOnce(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")
 	x.see("step 1 · trap")
+	x.stubbornly()
 	x.press(ctrlC)
 	x.see("interrupting; again to leave at once")
-	x.press(ctrlC)
+	x.interruptAgain()
 	if out := x.exit(130); !strings.Contains(out, "stopped at once; continue with: belay sessions resume sess_") {
 		t.Errorf("no way on was shown:\n%s", out)
 	}
@@ -335,9 +378,10 @@ func TestProgressLineTellsWhatRuns(t *testing.T) {
 	t.Parallel()
 	x := onTerminal(t, stubborn, "run", "--allow", "exec", "loop")
 	x.see(`\r\x1b\[Kstep 1 · trap .* · [a-z0-9]`)
+	x.stubbornly()
 	x.press(ctrlC)
 	x.see("interrupting")
-	x.press(ctrlC)
+	x.interruptAgain()
 	x.exit(130)
 }
 

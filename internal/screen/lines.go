@@ -5,11 +5,12 @@ import (
 	"context"
 	"io"
 	"os"
-	"os/signal"
 	"strings"
 	"sync"
 	"syscall"
 	"time"
+
+	"github.com/belay-run/belay/internal/lib/signals"
 )
 
 // Line is a line that was entered where keys don't come one by one. A line that ends in
@@ -52,7 +53,7 @@ func OpenLines(in io.Reader, out io.Writer, terminal bool, size func() (width, h
 	ctx, end := context.WithCancel(context.Background())
 	l := &Lines{in: in, out: out, terminal: terminal, size: size, end: end,
 		events: make(chan Event, 8), chunks: make(chan []byte), signals: make(chan os.Signal, 8)}
-	signal.Notify(l.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	signals.Notify(ctx, l.signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
 	if terminal {
 		unread, err := read(in.(*os.File), l.chunks)
 		if err != nil {
@@ -262,7 +263,6 @@ func (l *Lines) Guard() {}
 
 // Close ends reading. It may be called more than once.
 func (l *Lines) Close() {
-	signal.Stop(l.signals)
 	l.end()
 	l.mu.Lock()
 	unread := l.unread
