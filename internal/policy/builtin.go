@@ -111,12 +111,12 @@ func guarding() []Rule {
 		{ID: protectedRule, Match: Match{Mode: without(belay.ModeBypass), Flow: []string{"protected"}}, Verdict: Ask, Firm: true,
 			Code: "PROTECTED_NAME", Reason: "it writes what something else runs or obeys"},
 		{ID: "tainted-egress", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"any"}}, Verdict: Ask,
-			Code: "TAINTED_EGRESS", Reason: "content from outside is in the conversation, and the call can send data out", Tags: []string{"taint"}},
+			Code: codeEgress, Reason: "content from outside is " + inConversation + ", and the call can send data out", Tags: []string{taintTag}},
 		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any", TaintWorkspace}}, Verdict: Ask,
-			Code: "TAINTED_SECRET", Reason: "content of others is in the conversation, and the call reads a secret", Tags: []string{"taint"}},
+			Code: codeSecret, Reason: "content of others is " + inConversation + ", and the call reads a secret", Tags: []string{taintTag}},
 		{ID: secretFile, Priority: 590, Match: Match{Mode: belay.Modes, Flow: []string{secretFile}}, Verdict: Ask,
 			Code: "SECRET_FILE", Reason: "it names a file that usually holds a secret"},
 		{ID: "tainted-leak", Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"secret"}}, Verdict: Ask, Firm: true,
-			Code: "TAINTED_LEAK", Reason: "a secret was read and content of others is in the conversation: what the call sends could be that secret", Tags: []string{"taint"}},
+			Code: codeLeak, Reason: "a secret was read and content of others is " + inConversation + ": what the call sends could be that secret", Tags: []string{taintTag}},
 	}
 }

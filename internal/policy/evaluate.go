@@ -55,6 +55,9 @@ func Evaluate(s *Set, r *Request) Verdict {
 	default:
 		return v
 	}
+	if v.ways != "" {
+		v.Hint += "; " + v.ways
+	}
 	markOverridden(&v)
 	return v
 }
@@ -86,6 +89,9 @@ func (s *Set) settled(r *Request) Verdict {
 	}
 	if r.confines() && v.Decision != Deny {
 		s.confine(&v, r)
+	}
+	if v.Decision != Allow && len(r.Taint) > 0 {
+		s.explainTaint(&v, r)
 	}
 	v.parts = nil
 	return v

@@ -150,22 +150,9 @@ const (
 // classes in rising strictness.
 var classes = []Class{ReadOnly, WriteWorkspace, Network, Destructive, EscapeAttempt, Unparsable}
 
-// Taint is the origin of untrusted content in a thread.
-type Taint struct {
-	Kind   string `json:"kind"`   // web, mcp, message, tool, child, memory, import, workspace; secret: a secret was read
-	Origin string `json:"origin"` // a host, a tool, a folder
-	Seq    int64  `json:"seq"`    // the fact that brought it
-}
-
-// Kinds of taint that have a meaning of their own.
-const (
-	TaintWorkspace = "workspace" // files of an untrusted workspace: counts only together with a secret
-	TaintSecret    = "secret"    // no content from outside, but a secret was read
-)
-
 // Grant is an allow rule that a person gave.
 type Grant struct {
-	Tool string `json:"tool"`
+	Tool string `json:"tool"` // its name; of what was given beforehand perhaps a pattern
 	Tier string `json:"tier"`
 	Kind string `json:"kind"` // rule: given beforehand; answer: given when a call asked
 	By   string `json:"by,omitempty"`
@@ -206,6 +193,7 @@ type Verdict struct {
 	Commands   []Judged // of a command line, in its order
 
 	weak  bool          // the machine can't confine as much as must be
+	ways  string        // out of taint, which decided it
 	parts []part        // what decided each part, until the boundary is settled
 	Grant belay.EventID // of what a person gave that allows it, or a part of it
 }

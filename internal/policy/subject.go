@@ -240,24 +240,6 @@ func hostName(h string) string {
 	return h
 }
 
-// tainted reports whether content from outside is in a thread.
-func tainted(taint []Taint) bool {
-	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintWorkspace && t.Kind != TaintSecret })
-}
-
-// untrustedWorkspace reports whether a thread contains files of an untrusted workspace.
-// They count for secrets only.
-func untrustedWorkspace(taint []Taint) bool {
-	return slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintWorkspace })
-}
-
-// mayLeakSecret reports whether a thread has outside content and a secret: what it sends
-// out could be that secret, on behalf of the content's author.
-func mayLeakSecret(taint []Taint) bool {
-	secret := slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind == TaintSecret })
-	return secret && slices.ContainsFunc(taint, func(t Taint) bool { return t.Kind != TaintSecret })
-}
-
 // Risk tags that the gate adds to those of rules.
 const (
 	TagSecret    = "secret"    // the call reads a secret
