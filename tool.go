@@ -42,6 +42,7 @@ type ToolSpec struct {
 	PathForm     string          `json:"pathForm,omitempty"`  // how PathArg names it: empty as a path, patch as a patch of several files
 	Command      *CommandArgs    `json:"command,omitempty"`   // arguments that are a command line, which the gate takes apart
 	HostArg      string          `json:"hostArg,omitempty"`   // argument that names what it connects to: a URL, a host, or a list of them
+	Hosts        []string        `json:"hosts,omitempty"`     // the only ones that it connects to, as a person's settings say: names, or *.NAME for what is below; empty: any
 	Access       Access          `json:"access,omitempty"`    // how it touches that
 	Interrupt    string          `json:"interrupt,omitempty"` // cancel (default) or finish
 	Capabilities []string        `json:"capabilities,omitempty"`

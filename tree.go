@@ -23,6 +23,7 @@ type SharedGrant struct {
 	Worst   string    `json:"worst,omitempty"`
 	Bound   Digest    `json:"bound,omitempty"`
 	Within  Digest    `json:"within,omitempty"`
+	Taint   []string  `json:"taint,omitempty"` // as of policy.changed
 	Count   int       `json:"count,omitempty"` // calls that it covers, of all agents together; 0 counts none
 	Until   time.Time `json:"until,omitzero"`
 

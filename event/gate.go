@@ -193,6 +193,7 @@ type PolicyChanged struct {
 	Grant  belay.EventID `json:"grant,omitempty"`  // the grant that is shared, used, revoked or used up: its fact
 	Bound  belay.Digest  `json:"bound,omitempty"`  // of the exact call: tool and its definition, arguments, folder
 	Within belay.Digest  `json:"within,omitempty"` // of the boundary that it was allowed in
+	Taint  []string      `json:"taint,omitempty"`  // what its calls bring from outside, as kind:origin, which the person accepted
 	Worst  string        `json:"worst,omitempty"`  // highest command class a prefix may have
 	Count  int           `json:"count,omitempty"`  // number of calls it covers
 	Until  time.Time     `json:"until,omitzero"`   // when it ends

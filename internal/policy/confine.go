@@ -46,7 +46,7 @@ func (s *Set) confine(v *Verdict, r *Request) {
 			by, named = "the call", true
 		}
 	}
-	if v.Decision == Ask && !wider {
+	if v.Decision == Ask && !wider || v.ofExactly(r) {
 		bound = needed(bound, r)
 	}
 	bound = leaving(shown(bound, v, r), v, r)
@@ -118,13 +118,19 @@ func needed(b Bound, r *Request) Bound {
 	return b
 }
 
+// ofExactly reports whether a verdict comes of a grant of exactly the call: it gets what
+// the person saw that it needs.
+func (v *Verdict) ofExactly(r *Request) bool {
+	return v.Grant != "" && slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.ID == v.Grant && g.Bound != "" })
+}
+
 // shown is a boundary with the secrets that a command line names, where a person is
-// asked or has written a rule that allows it. From what the mode allows because it
-// is confined they stay hidden.
+// asked, was asked about exactly this call, or has written a rule that allows it. From
+// what the mode allows because it is confined they stay hidden.
 func shown(b Bound, v *Verdict, r *Request) Bound {
-	n := 0
+	n, exactly := 0, v.ofExactly(r)
 	for i, c := range r.Commands {
-		if v.Decision != Ask && (len(v.parts) != len(r.Commands) || !v.parts[i].named) {
+		if v.Decision != Ask && !exactly && (len(v.parts) != len(r.Commands) || !v.parts[i].named) {
 			continue
 		}
 		for _, p := range c.Reads {

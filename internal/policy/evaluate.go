@@ -205,10 +205,7 @@ func one(rules []*rule, r *Request, sub *subject) Verdict {
 			t.addMatch(c)
 		}
 	}
-	if g, ok := grantFor(r, sub); ok {
-		t.grant(g, r.Rerun)
-	}
-	v := t.verdict()
+	v := t.granted(r, sub)
 	switch v.Rule {
 	case "builtin/" + protectedRule:
 		v.Reason = sub.guards
@@ -307,24 +304,26 @@ func (t *evaluation) of(c *rule) Verdict {
 		Reason: reason, Hint: c.Hint, Tags: c.Tags, Boundary: c.Boundary, Matched: t.hits, parts: []part{{c.name, c.Boundary, c.tier > 0 && !c.Narrows, c.tier > 0, c.Degrade == Allow}}}
 }
 
-// grantFor is the grant that covers a call. A call that was lost runs again only
-// by a rule: what was answered for another call doesn't count. Like any allow, a
-// grant covers only what it can see.
-func grantFor(r *Request, sub *subject) (*Grant, bool) {
-	var found *Grant
+// granted is the verdict with the grant that lets the call through, if one does. A call
+// that was lost runs again only by a rule: what was answered for another call doesn't
+// count. Like any allow, a grant covers only what it can see.
+func (t *evaluation) granted(r *Request, sub *subject) (v Verdict) {
+	found, left := false, 0
 	for i := range r.Grants {
 		g := &r.Grants[i]
-		if r.Rerun && g.Kind != "rule" || !(sees{egress: g.ofHost(r)}).covers(r, sub, sub.egress) || !g.reaches(r, sub) {
-			continue
+		if r.Rerun && g.Kind != "rule" || found && v.Decision == Allow && (left == 0 || g.Left > 0) || !g.sees(r, sub).covers(r, sub, sub.egress) || !g.reaches(r, sub) {
+			continue // what is counted is spared
 		}
-		if g.Left == 0 { // what is counted is spared
-			return g, true
-		}
-		if found == nil {
-			found = g
+		with := *t
+		with.grant(g, r.Rerun)
+		if w := with.verdict(); !found || w.Decision == Allow {
+			found, left, v = true, g.Left, w
 		}
 	}
-	return found, found != nil
+	if !found {
+		return t.verdict()
+	}
+	return v
 }
 
 // covers reports whether an allow that names these things reaches a call that with it can

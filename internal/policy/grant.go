@@ -10,10 +10,85 @@ import (
 	"github.com/belay-run/belay/internal/policy/shell"
 )
 
+// Of reports whether a grant is for calls of a tool.
+func (g *Grant) Of(tool string) bool {
+	return g.Tool == tool || like(strings.ToLower(g.Tool), strings.ToLower(tool))
+}
+
+// sees is what a grant covers besides plain calls. Of exactly one call nothing has to be
+// read: the person saw it.
+func (g *Grant) sees(r *Request, sub *subject) sees {
+	exact := g.Bound != ""
+	return sees{unparsable: exact, escape: exact, keys: exact, egress: g.accepts(r, sub)}
+}
+
+// accepts reports whether a grant covers what the conversation, with what it has from
+// outside, could send by a call. A host that was named is where that goes, whoever wants
+// it. Else it has to be content of the server or host alone that the call is for, and
+// whoever gave the grant knew of it: from the question, or because they named the server
+// or, in the settings, the hosts.
+func (g *Grant) accepts(r *Request, sub *subject) bool {
+	own := func(t Taint) bool { return slices.Contains(g.Taint, t.Kind+":"+t.Origin) }
+	switch hosts := r.Tool.Hosts; {
+	case len(g.Taint) > 0:
+	case g.ofHost(r) && g.Scope != "session":
+		return true
+	case g.Kind != "rule":
+		return false
+	case r.Tool.Server != "":
+		own = func(t Taint) bool { return t.Kind == TaintMCP && t.Origin == r.Tool.Server }
+	case len(hosts) > 0 && byHost(&r.Tool) && allLike(sub.hosts, hosts):
+		own = func(t Taint) bool {
+			return t.Kind == TaintWeb && len(t.Origin) < MaxOrigin && allLike([]string{t.Origin}, hosts)
+		}
+	default:
+		return false
+	}
+	return !slices.ContainsFunc(r.Taint, func(t Taint) bool { return t.fromOutside() && !own(t) })
+}
+
+// allLike reports whether each of some hosts fits one of the patterns.
+func allLike(hosts, patterns []string) bool {
+	return len(hosts) > 0 && !slices.ContainsFunc(hosts, func(h string) bool {
+		return h == "" || !slices.ContainsFunc(patterns, func(p string) bool { return like(p, h) })
+	})
+}
+
+// Sessioned is a grant of all calls like one for a session: of its tool, and where that
+// names a host of this host, because a page must not choose another one. own is what such
+// calls bring from outside, as kind:origin.
+func Sessioned(r *Request, own []string) Grant {
+	g := Grant{Tool: r.Tool.Name, Tier: TierUser, Kind: "answer", Scope: "session", Dialect: r.Dialect, Taint: Accepted(r, own)}
+	g.Prefix = oneHost(r)
+	return g
+}
+
+// Accepted is what a person who was told of it accepts of what calls like one bring from
+// outside: the content of the one server or host that they are for.
+func Accepted(r *Request, own []string) []string {
+	if r.Tool.Server == "" && oneHost(r) == "" || slices.ContainsFunc(own, func(t string) bool {
+		kind, origin, _ := strings.Cut(t, ":")
+		return kind != TaintMCP && kind != TaintWeb || len(origin) >= MaxOrigin
+	}) {
+		return nil
+	}
+	return own
+}
+
+// oneHost is the host that a call names, if it names one alone.
+func oneHost(r *Request) string {
+	if byHost(&r.Tool) {
+		if hosts := subjectsOf(r)[0].hosts; len(hosts) > 0 && onlyHost(hosts, hosts[0]) {
+			return hosts[0]
+		}
+	}
+	return ""
+}
+
 // reaches reports whether a grant covers a call, or one simple command of it.
 func (g *Grant) reaches(r *Request, sub *subject) bool {
 	switch {
-	case g.Tool != r.Tool.Name, r.Tool.Command != nil && g.Dialect != r.Dialect:
+	case !g.Of(r.Tool.Name), r.Tool.Command != nil && g.Dialect != r.Dialect:
 		return false
 	case g.Bound != "":
 		return g.Bound == r.Binding
@@ -138,11 +213,13 @@ func Prefixed(r Request, prefix string) (Grant, error) {
 // reason describes what a person allowed.
 func (g *Grant) reason() string {
 	by := cmp.Or(g.By, "the user")
-	switch g.Scope {
-	case "prefix":
-		return "what begins with " + g.Prefix + " is allowed by " + by
-	case "count", "until":
+	switch {
+	case g.Bound != "":
 		return "exactly this call is allowed by " + by
+	case g.Scope == "prefix":
+		return "what begins with " + g.Prefix + " is allowed by " + by
+	case g.Prefix != "":
+		return g.Prefix + " is allowed for this session by " + by
 	}
 	return "allowed for this session by " + by
 }

@@ -188,7 +188,7 @@ func (s *Set) MayChange(r *Request) bool {
 	}
 	sub := subject{tool: strings.ToLower(r.Tool.Name), does: []string{"runs", "changes", "edits"}}
 	asks := r.Mode != "never" && !r.Headless
-	may := slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Tool == r.Tool.Name })
+	may := slices.ContainsFunc(r.Grants, func(g Grant) bool { return g.Of(r.Tool.Name) })
 	for _, c := range s.about(sub.tool) {
 		if c.standing(r, &sub) != "" {
 			continue

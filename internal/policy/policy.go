@@ -165,6 +165,7 @@ type Grant struct {
 	Worst  Class         `json:"worst,omitempty"`  // of commands of a prefix: worse ones aren't covered
 	Bound  belay.Digest  `json:"bound,omitempty"`  // it covers this call alone, see Request.Binding
 	Within belay.Digest  `json:"within,omitempty"` // in this boundary alone
+	Taint  []string      `json:"taint,omitempty"`  // kind:origin: what its calls bring from outside, which was accepted; it counts while there is no other
 	Left   int           `json:"left,omitempty"`   // calls that it covers yet; 0 counts none
 	Until  time.Time     `json:"until,omitzero"`   // it covers nothing from then on
 	Only   bool          `json:"only,omitempty"`   // of a tree: the agent that asked and those below it

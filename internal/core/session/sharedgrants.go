@@ -56,7 +56,7 @@ func (s *State) shareGrant(from belay.ThreadID, p belay.SharedGrant) ([]core.Fac
 		return nil, nil
 	}
 	f := core.Fact{IDs: s.ids(), Data: event.PolicyChanged{Kind: "grant", Op: "granted", Grant: p.Grant, Thread: from, Tool: p.Tool, Tier: policy.TierUser, Scope: p.Scope, Only: p.Only, By: p.By,
-		Dialect: p.Dialect, Prefix: p.Prefix, Worst: p.Worst, Bound: p.Bound, Within: p.Within, Count: p.Count, Until: p.Until, Stands: p.Stands}}
+		Dialect: p.Dialect, Prefix: p.Prefix, Worst: p.Worst, Bound: p.Bound, Within: p.Within, Taint: p.Taint, Count: p.Count, Until: p.Until, Stands: p.Stands}}
 	return []core.Fact{f}, s.tellOthers(&SharedGrant{p, from}, belay.GiveGrant{Shared: &p})
 }
 
@@ -105,7 +105,7 @@ func (s *State) applyShared(p event.PolicyChanged) {
 	switch g := s.shared(p.Grant); {
 	case p.Op == "granted" && g == nil:
 		s.Shared = append(s.Shared, SharedGrant{belay.SharedGrant{Grant: p.Grant, Tool: p.Tool, Scope: p.Scope, Only: p.Only, By: p.By, Dialect: p.Dialect, Prefix: p.Prefix,
-			Worst: p.Worst, Bound: p.Bound, Within: p.Within, Count: p.Count, Until: p.Until, Stands: p.Stands}, p.Thread})
+			Worst: p.Worst, Bound: p.Bound, Within: p.Within, Taint: p.Taint, Count: p.Count, Until: p.Until, Stands: p.Stands}, p.Thread})
 	case g == nil:
 	case p.Op == "used":
 		g.Count--

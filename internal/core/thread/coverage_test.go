@@ -133,7 +133,7 @@ func (m *many) work() {
 				if c.Ask.Kind == "question" && d == "allow" {
 					d = "answer"
 				}
-				if d == "allow" && m.rng.IntN(50) == 0 {
+				if offers := m.d.s.Offers(m.d.Rules(), c.Ask.Action, m.d.Rules().args(c), m.now); d == "allow" && len(offers) > 0 && offers[0].Scope == "session" && m.rng.IntN(50) == 0 {
 					scope = "session"
 				}
 				m.command(belay.RespondAction{Action: c.Ask.Action, Decision: d, Scope: scope, Message: "m"})

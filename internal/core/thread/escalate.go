@@ -49,7 +49,10 @@ type widerGrant struct {
 	Tool string        `json:"tool,omitempty"`
 	By   string        `json:"by,omitempty"`
 
-	Stands *belay.ApprovalContext `json:"stands,omitempty"` // what it was given for besides the arguments
+	Exactly belay.Digest           `json:"exactly,omitempty"` // the call, which it allows too; empty: given by an older build, which asked for that
+	Dialect policy.Dialect         `json:"dialect,omitempty"`
+	Taint   []string               `json:"taint,omitempty"`  // as of a grant
+	Stands  *belay.ApprovalContext `json:"stands,omitempty"` // what it was given for besides the arguments
 }
 
 // wish is the boundary that a call's arguments ask for.
@@ -242,15 +245,9 @@ func (s *State) denyViolation(c *Call) core.Fact {
 	return f
 }
 
-// givesWider gives a boundary to exactly one call, for the session.
-func (h *handler) givesWider(c *Call, a *Ask) {
-	h.record(h.fact(event.PolicyChanged{Kind: "grant", Op: "granted", Tool: c.Name, ArgsHash: c.ArgsHash, Tier: policy.TierUser, Scope: "session", By: h.order.Principal,
-		Boundary: a.Wider.Name, Bounds: &a.Wider.Is, Stands: c.Stands}))
-}
-
 // wider folds such a grant.
 func (gs *gateState) wider(id belay.EventID, p event.PolicyChanged) {
-	g := widerGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By, Stands: p.Stands}
+	g := widerGrant{Key: p.Tool + " " + string(p.ArgsHash), Bound: policy.Bound{Name: p.Boundary, Is: *p.Bounds}, ID: id, Tool: p.Tool, By: p.By, Exactly: p.Bound, Dialect: policy.Dialect(p.Dialect), Taint: p.Taint, Stands: p.Stands}
 	gs.Wider = slices.DeleteFunc(gs.Wider, func(o widerGrant) bool { return o.Key == g.Key })
 	gs.Wider = keep(append(gs.Wider, g), maxWider)
 }

@@ -28,21 +28,11 @@ const (
 )
 
 // gives records what an answer allows besides the call that asks.
-func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) error {
+func (h *handler) gives(o Open, c belay.RespondAction) error {
 	bad := func(format string, args ...any) error {
 		return belay.Errorf(belay.CodeBadCommand, format, args...).At(string(c.Action))
 	}
 	switch {
-	case ask.Kind != "permission":
-		if c.Scope == "session" {
-			return nil
-		}
-		return bad("a %s is answered once", ask.Kind)
-	case c.Scope != "session" && ask.Wider != nil:
-		return bad("a wider boundary is given once, or for the session")
-	case ask.Wider != nil:
-		h.givesWider(call, ask)
-		return nil
 	case c.Scope == "prefix" && (c.Prefix == "" || len(c.Prefix) > maxPrefix), c.Scope != "prefix" && c.Prefix != "":
 		return bad("a prefix of at most %d bytes goes with the scope prefix, and only with it", maxPrefix)
 	case c.Scope == "count" && c.Count == 0, c.Count < 0, c.Count > maxGrantCount, c.Scope == "session" && c.Count > 0:
@@ -51,28 +41,28 @@ func (h *handler) gives(call *Call, ask *Ask, c belay.RespondAction) error {
 		return bad("the time must be one to come, and not of a scope of session")
 	case len(h.Grants) >= maxGrants:
 		return belay.Errorf(belay.CodeTooMany, "the thread has %d grants already", len(h.Grants)).WithHint("belay grants list %s, then belay grants revoke ID", h.Session)
-	}
-	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: call.Name, Tier: policy.TierUser, Scope: c.Scope, By: h.order.Principal, Until: c.Until, Only: c.Only, Dialect: string(policy.DialectOf(h.rules.Settings.Shell))}
-	if c.Count == 1 { // the call that asks is the one
+	case c.Count == 1: // the call that asks is the one
 		return nil
 	}
-	p.Count = max(0, c.Count-1)
-	spec, known := h.rules.Tool(call.Name)
-	if !known && c.Scope != "session" {
-		return bad("the turn has no tool %s any more", call.Name)
+	taint := h.Taint
+	if c.Clear {
+		taint = nil
 	}
-	switch c.Scope {
-	case "session":
-	case "prefix":
-		g, err := policy.Prefixed(h.policyRequest(h.rules, spec, call, h.now), c.Prefix)
-		if err != nil {
-			return err
-		}
-		p.Prefix, p.Worst = g.Prefix, string(g.Worst)
-	case "count", "until":
-		p.ArgsHash, p.Bound, p.Within, p.Stands = call.ArgsHash, binding(h.rules, spec, call), within(call.Bound), call.Stands
-	default:
-		return bad("%q is none of once, session, prefix, count, until", c.Scope)
+	a, err := h.allowing(h.rules, o, taint, h.now)
+	if err != nil {
+		return err
+	}
+	g, err := a.grant(c)
+	if err != nil {
+		return err
+	}
+	p := event.PolicyChanged{Kind: "grant", Op: "granted", Tool: g.Tool, Tier: g.Tier, Scope: g.Scope, By: h.order.Principal, Only: g.Only, Dialect: string(g.Dialect), Prefix: g.Prefix, Worst: string(g.Worst),
+		Bound: g.Bound, Within: g.Within, Taint: g.Taint, Count: g.Left, Until: g.Until, Stands: g.Stands}
+	if g.Bound != "" {
+		p.ArgsHash = o.Call.ArgsHash
+	}
+	if o.Wider != nil {
+		p.Within, p.Boundary, p.Bounds = "", o.Wider.Name, &o.Wider.Is
 	}
 	h.record(h.fact(p))
 	return nil
@@ -116,6 +106,11 @@ func (s *State) inForce(r *Rules, at time.Time) (all []policy.Grant) {
 	for _, g := range s.Grants {
 		if g.Until.IsZero() || at.Before(g.Until) {
 			all = append(all, g)
+		}
+	}
+	for _, w := range s.Wider {
+		if w.Exactly != "" {
+			all = append(all, policy.Grant{Tool: w.Tool, Tier: policy.TierUser, Kind: "answer", Scope: "session", By: w.By, ID: w.ID, Dialect: w.Dialect, Bound: w.Exactly, Taint: w.Taint, Stands: w.Stands})
 		}
 	}
 	return all
@@ -200,13 +195,11 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 	case p.Op == "granted":
 		copied := p.Grant != ""
 		s.grant(policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "answer", By: p.By, ID: cmp.Or(p.Grant, e.ID()), Only: p.Only, Shared: copied, Copied: copied, Scope: p.Scope, Prefix: p.Prefix, Worst: policy.Class(p.Worst),
-			Dialect: policy.Dialect(p.Dialect), Bound: p.Bound, Within: p.Within, Left: p.Count, Until: p.Until, Stands: p.Stands})
+			Dialect: policy.Dialect(p.Dialect), Bound: p.Bound, Within: p.Within, Taint: p.Taint, Left: p.Count, Until: p.Until, Stands: p.Stands})
 		if s.Turn != nil {
 			s.Turn.forgetDenials()
 		}
-		if copied {
-			s.coveredNow(p.Tool)
-		}
+		s.coveredNow(p.Tool)
 	case p.Op == "shared":
 		if g := s.granted(p.Grant); g != nil {
 			g.Shared = true
@@ -225,7 +218,7 @@ func (s *State) applyGrant(e event.Envelope, p event.PolicyChanged) {
 // grant adds what isn't there yet: a tool is allowed for the session once.
 func (gs *gateState) grant(g policy.Grant) {
 	whole := func(o policy.Grant) bool {
-		return o.Tool == g.Tool && o.Prefix == "" && o.Bound == "" && o.Dialect == g.Dialect
+		return o.Tool == g.Tool && o.Prefix == "" && o.Bound == "" && o.Dialect == g.Dialect && slices.Equal(o.Taint, g.Taint)
 	}
 	if !whole(g) || !slices.ContainsFunc(gs.Grants, whole) {
 		gs.Grants = append(gs.Grants, g)

@@ -207,6 +207,8 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	switch {
 	case c.Clear && c.Decision != "allow":
 		return belay.Errorf(belay.CodeBadCommand, "only who allows a call can vouch for the conversation").WithHint("belay approve %s --clear-taint", c.Action)
+	case c.Decision == "allow" && scope != "once" && ask.Kind != "permission":
+		return belay.Errorf(belay.CodeBadCommand, "a %s is answered once", ask.Kind).At(string(c.Action))
 	case c.Only && scope == "once":
 		return belay.Errorf(belay.CodeBadCommand, "what is allowed once is the agent's alone anyway").WithHint("leave only out, or name a scope")
 	case c.Clear:
@@ -227,11 +229,7 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	if c.Decision != "allow" || scope == "once" {
 		return nil
 	}
-	err = h.gives(call, ask, c)
-	if err == nil && scope == "session" && ask.Wider == nil && ask.Kind == "permission" {
-		h.covers(call)
-	}
-	return err
+	return h.gives(open, c)
 }
 
 // raises refuses a raise that isn't one of the budget that the question is about.
@@ -245,15 +243,6 @@ func (a *Ask) raises(c belay.RespondAction) error {
 		return belay.Errorf(belay.CodeBadCommand, "%s isn't a raise of %s within %s: it names the first, and only what the budget limits", by, a.Budget.Kind, a.Budget.Limit).WithHint("belay approve %s --budget +%s", c.Action, a.Budget.Raise)
 	}
 	return nil
-}
-
-// covers answers the other open questions that a grant for the session covers.
-func (h *handler) covers(granted *Call) {
-	for _, c := range h.Turn.Step.Calls {
-		if c != granted && c.Name == granted.Name && c.Ask != nil && c.Ask.Open && c.Ask.Kind == "permission" && !slices.Contains(h.LostKeys, c.key()) {
-			h.resolve(c.Ask, c, "allow", h.order.Principal, "session", "")
-		}
-	}
 }
 
 func howToAnswer(a *Ask) string {

@@ -96,7 +96,7 @@ func (d *decision) begins(c *Call, recover bool) {
 	boundary := "workspace"
 	switch {
 	case !hasProcess(spec):
-	case c.Bound != nil && !d.confines(c):
+	case c.Bound != nil && !d.rules.confines(c):
 		boundary = c.Bound.Name
 		d.record(core.Fact{IDs: d.callIDs(c), Data: event.SandboxApplied{
 			Level: string(belay.L0), Why: unconfined(d.rules, c), Cwd: d.rules.Workspace, Network: belay.NetworkFull, Boundary: boundary,
@@ -116,13 +116,13 @@ func (d *decision) begins(c *Call, recover bool) {
 	d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolStarted{
 		Answer: answer,
 		Name:   c.Name, Attempt: c.Attempt + 1, Effect: string(d.classOf(c)), ArgsHash: c.ArgsHash, Expect: d.expect(c), Expects: d.expects(c),
-		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: d.resultTaint(spec, c),
+		Boundary: boundary, ReadOnly: spec.ReadOnly, Polling: spec.Polling, Recover: recover, Taint: d.rules.resultTaint(spec, c),
 	}})
 }
 
 // confines reports whether the programs of a call run in a boundary at all.
-func (d *decision) confines(c *Call) bool {
-	return c.Bound != nil && !c.Bound.Unbounded() && (d.rules.Boundary.Tries || belay.Level(d.rules.Boundary.Level).AtLeast(belay.L1))
+func (r *Rules) confines(c *Call) bool {
+	return c.Bound != nil && !c.Bound.Unbounded() && (r.Boundary.Tries || belay.Level(r.Boundary.Level).AtLeast(belay.L1))
 }
 
 // unconfined is why they don't.
@@ -214,9 +214,9 @@ func (d *decision) effect(c *Call) core.RunTool {
 	if spec, ok := d.rules.Tool(c.Name); ok {
 		e.Known, e.Timeout = d.knows(spec), time.Duration(spec.Timeout)
 		if hasProcess(spec) && c.Bound != nil {
-			e.May = core.May{Leave: c.Bound.Is.Leave, History: c.Bound.Is.History, Held: d.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L3)}
+			e.May = core.May{Leave: c.Bound.Is.Leave, History: c.Bound.Is.History, Held: d.rules.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L3)}
 		}
-		if hasProcess(spec) && d.confines(c) {
+		if hasProcess(spec) && d.rules.confines(c) {
 			e.Bound = &core.Bound{Name: c.Bound.Name, Is: c.Bound.Is, Least: c.Least}
 			if have := belay.Level(d.rules.Boundary.Level); !have.AtLeast(c.Least) { // a person said yes to what there is
 				e.Bound.Least = have

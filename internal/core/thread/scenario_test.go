@@ -84,6 +84,8 @@ var moreTools = map[string]belay.ToolSpec{
 	"todo":       {Name: "todo", Effect: belay.Idempotent, ReadOnly: true, Exclusive: true},
 	"fetch":      {Name: "fetch", Effect: belay.Pure, ReadOnly: true, Untrusted: true, HostArg: "url", Capabilities: []string{"network"}},
 	"web_search": {Name: "web_search", Effect: belay.Pure, ReadOnly: true, Untrusted: true, Native: true, Capabilities: []string{"network"}},
+	"desk":       {Name: "mcp__desk__add", Effect: belay.AtMostOnce, Destructive: true, Untrusted: true, Server: "desk", Capabilities: []string{"network"}},
+	"books":      {Name: "mcp__books__add", Effect: belay.AtMostOnce, Destructive: true, Untrusted: true, Server: "books", Capabilities: []string{"network"}},
 	"mail":       {Name: "mail", Effect: belay.Pure, ReadOnly: true, Untrusted: true},
 	"look":       {Name: "look", Effect: belay.Pure, ReadOnly: true, Capabilities: []string{"process"}},
 	"run": {Name: "run", Effect: belay.AtMostOnce, Access: belay.Write, Destructive: true, Capabilities: []string{"process"},

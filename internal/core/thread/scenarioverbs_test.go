@@ -25,8 +25,8 @@ func (w *world) respond(verb, rest string) {
 		}
 	}
 	scope, clears := "", false
-	if msg == "clear" {
-		clears, msg = true, ""
+	if said, ok := strings.CutSuffix(msg, "clear"); ok {
+		clears, msg = true, strings.TrimSpace(said)
 	}
 	if msg == "session" {
 		scope, msg = "session", ""

@@ -26,7 +26,7 @@ func shareGrants(d *decision) bool {
 		}
 		d.record(d.grantFact("shared", g))
 		d.send(core.Send{To: d.Session.Stream(), Command: belay.AskGrants{Thread: d.Thread, Share: &belay.SharedGrant{Grant: g.ID, Tool: g.Tool, Scope: g.Scope, Only: g.Only, By: g.By,
-			Dialect: string(g.Dialect), Prefix: g.Prefix, Worst: string(g.Worst), Bound: g.Bound, Within: g.Within, Count: g.Left, Until: g.Until, Stands: g.Stands}}})
+			Dialect: string(g.Dialect), Prefix: g.Prefix, Worst: string(g.Worst), Bound: g.Bound, Within: g.Within, Taint: g.Taint, Count: g.Left, Until: g.Until, Stands: g.Stands}}})
 	}
 	return false
 }
@@ -40,7 +40,7 @@ func (s *State) grantFact(op string, g *policy.Grant) core.Fact {
 func (h *handler) takeShared(c belay.GiveGrant) {
 	if p := c.Shared; p != nil && h.granted(p.Grant) == nil && len(h.Grants) < maxGrants {
 		h.record(core.Fact{IDs: h.threadIDs(), Data: event.PolicyChanged{Kind: "grant", Op: "granted", Grant: p.Grant, Tool: p.Tool, Tier: policy.TierUser, Scope: p.Scope, Only: p.Only, By: p.By,
-			Dialect: p.Dialect, Prefix: p.Prefix, Worst: p.Worst, Bound: p.Bound, Within: p.Within, Count: p.Count, Until: p.Until, Stands: p.Stands}})
+			Dialect: p.Dialect, Prefix: p.Prefix, Worst: p.Worst, Bound: p.Bound, Within: p.Within, Taint: p.Taint, Count: p.Count, Until: p.Until, Stands: p.Stands}})
 	}
 	if c.Use == nil {
 		return
@@ -81,8 +81,8 @@ func (s *State) applyUse(e event.Envelope, p event.PolicyChanged) {
 	}
 }
 
-// coveredNow judges calls again that ask, because another agent was allowed what they
-// ask for.
+// coveredNow judges calls again that ask, because what they ask for was allowed, to this
+// agent or another one: with another question.
 func (s *State) coveredNow(tool string) {
 	for _, c := range s.Turn.calls() {
 		if a := c.Ask; c.Name == tool && c.Phase == CallJudged && a != nil && a.Open && a.Kind == "permission" {

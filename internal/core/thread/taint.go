@@ -15,7 +15,6 @@ import (
 // is that there is one.
 const (
 	maxTaints = 32
-	maxOrigin = 64 // bytes
 )
 
 // searchTaint is what an answer brings in for which the model's vendor searched the web.
@@ -54,22 +53,22 @@ func taint(d *decision) bool {
 }
 
 // resultTaint is what a call's result brings into the conversation, as kind:origin.
-func (d *decision) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
+func (r *Rules) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
 	switch {
 	case spec.Server != "":
-		out = append(out, tainted("mcp", spec.Server))
+		out = append(out, tainted(policy.TaintMCP, spec.Server))
 	case spec.Untrusted && slices.Contains(spec.Capabilities, capNetwork):
-		for _, h := range policy.Hosts(spec, d.rules.args(c)) {
-			out = append(out, tainted("web", cmp.Or(h, spec.Name)))
+		for _, h := range policy.Hosts(spec, r.args(c)) {
+			out = append(out, tainted(policy.TaintWeb, cmp.Or(h, spec.Name)))
 		}
 		if len(out) == 0 {
-			out = append(out, tainted("web", spec.Name))
+			out = append(out, tainted(policy.TaintWeb, spec.Name))
 		}
 	case spec.Untrusted:
 		out = append(out, tainted("tool", spec.Name))
-	case d.shutIn(c): // whatever it tries, nothing from outside gets to it
+	case r.shutIn(c): // whatever it tries, nothing from outside gets to it
 	case c.has(string(policy.Network)) || c.has(string(policy.EscapeAttempt)) || c.has(string(policy.Unparsable)):
-		out = append(out, tainted("web", spec.Name)) // a command that can have fetched something
+		out = append(out, tainted(policy.TaintWeb, spec.Name)) // a command that can have fetched something
 	}
 	if c.has(policy.TagSecret) {
 		origin := spec.Name
@@ -78,8 +77,8 @@ func (d *decision) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
 		}
 		out = append(out, tainted(policy.TaintSecret, origin))
 	}
-	if d.rules.UntrustedWorkspace && (spec.Access != "" || hasProcess(spec)) {
-		out = append(out, tainted(policy.TaintWorkspace, d.rules.Workspace))
+	if r.UntrustedWorkspace && (spec.Access != "" || hasProcess(spec)) {
+		out = append(out, tainted(policy.TaintWorkspace, r.Workspace))
 	}
 	return out
 }
@@ -87,15 +86,15 @@ func (d *decision) resultTaint(spec belay.ToolSpec, c *Call) (out []string) {
 // shutIn reports whether the programs of a call run where they reach no network
 // and none of the folders that boundaries open to be read: what they print is the
 // workspace's, the system's or their own.
-func (d *decision) shutIn(c *Call) bool {
-	return d.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L2) && c.Bound.Is.Network == belay.NetworkNone && len(c.Bound.Is.Read) == 0
+func (r *Rules) shutIn(c *Call) bool {
+	return r.confines(c) && belay.Level(r.Boundary.Level).AtLeast(belay.L2) && c.Bound.Is.Network == belay.NetworkNone && len(c.Bound.Is.Read) == 0
 }
 
 // has reports whether the gate saw a risk in the call.
 func (c *Call) has(tag string) bool { return slices.Contains(c.Tags, tag) }
 
 // tainted is a taint as facts say it.
-func tainted(kind, origin string) string { return kind + ":" + event.CutText(origin, maxOrigin) }
+func tainted(kind, origin string) string { return kind + ":" + event.CutText(origin, policy.MaxOrigin) }
 
 // unknown are the taints that the thread doesn't have yet and has room for.
 func (g *gateState) unknown(taints []string) (out []string) {
