@@ -12,6 +12,7 @@ import (
 	"strings"
 	"unicode/utf8"
 
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -86,7 +87,7 @@ func newInstructing() *instructing {
 // ReadInstructions reads files of instructions of a workspace, with what they import.
 func ReadInstructions(workspace string, names []string) ([]Instruction, []Omission) {
 	c := newInstructing()
-	if r, err := os.OpenRoot(workspace); err == nil {
+	if r, err := files.OpenRoot(workspace); err == nil {
 		defer r.Close()
 		for _, name := range names {
 			c.file(r, filepath.FromSlash(name), scopeWorkspace, 0)
@@ -97,14 +98,14 @@ func ReadInstructions(workspace string, names []string) ([]Instruction, []Omissi
 
 // InstructionsAbove names the files of instructions in the folders of a workspace that
 // some of its files lie in, from its root down.
-func InstructionsAbove(workspace string, files []string) (names []string) {
-	r, err := os.OpenRoot(workspace)
+func InstructionsAbove(workspace string, paths []string) (names []string) {
+	r, err := files.OpenRoot(workspace)
 	if err != nil {
 		return nil
 	}
 	defer r.Close()
 	looked := map[string]bool{}
-	for _, f := range files {
+	for _, f := range paths {
 		if filepath.IsAbs(f) {
 			if f, err = filepath.Rel(workspace, f); err != nil {
 				continue
@@ -162,7 +163,7 @@ func (in Input) downTo() []string {
 // folder takes the instruction files of directories below a root. A link that
 // leads out of the root is not followed.
 func (c *instructing) folder(root string, dirs []string, scope string) {
-	r, err := os.OpenRoot(root)
+	r, err := files.OpenRoot(root)
 	if err != nil {
 		return // no such folder
 	}
@@ -207,7 +208,7 @@ func (c *instructing) file(r *os.Root, name, scope string, depth int) {
 func (c *instructing) imported(r *os.Root, from, to, scope string, depth int) {
 	name := filepath.Join(filepath.Dir(from), filepath.FromSlash(to))
 	if below, ok := strings.CutPrefix(to, "~/"); ok && scope == scopeUser && c.home != "" {
-		home, err := os.OpenRoot(c.home)
+		home, err := files.OpenRoot(c.home)
 		if err != nil {
 			return
 		}
@@ -303,7 +304,7 @@ func (c *instructing) read(root *os.Root, name string) (text, why string) {
 	case len(c.all) >= maxFiles || info.Size() > maxInstruction || c.size+info.Size() > maxInstructions:
 		return "", "budget"
 	}
-	f, err := root.Open(name)
+	f, _, err := files.OpenIn(root, name)
 	if err != nil {
 		return "", "denied"
 	}

@@ -1,10 +1,12 @@
 package config
 
 import (
+	"errors"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -19,15 +21,14 @@ func CheckWorkspace(dir string) (string, error) {
 	if err != nil {
 		return "", bad("the workspace can't be used: %s", files.Reason(err))
 	}
-	f, err := os.Open(ws) // a folder that can be opened can be listed, and listing a large one takes its time
+	f, err := files.OpenDir(ws) // a folder that can be opened can be listed, and listing a large one takes its time
+	if errors.Is(err, syscall.ENOTDIR) {
+		return "", bad("the workspace is a file")
+	}
 	if err != nil {
 		return "", bad("the workspace can't be read: %s", files.Reason(err))
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.IsDir() {
-		return "", bad("the workspace is a file")
-	}
 	return ws, nil
 }
 
@@ -49,7 +50,7 @@ func isGit(path string) bool {
 	if info, err := os.Lstat(path); err != nil || !info.IsDir() {
 		return err == nil
 	}
-	dir, err := os.Open(path)
+	dir, err := files.OpenDir(path)
 	if err != nil {
 		return true // it can't be read: taken for one
 	}

@@ -222,7 +222,7 @@ func (in Input) rulesOfPerson(l *rulefile.Layers) error {
 // rulesOfWorkspace reads the workspace's own file: rules that narrow count at
 // once, the rest only if the file is trusted at its current content.
 func (in Input) rulesOfWorkspace(ctx context.Context, l *rulefile.Layers) error {
-	root, err := os.OpenRoot(in.Workspace)
+	root, err := files.OpenRoot(in.Workspace)
 	if err != nil {
 		return nil //nolint:nilerr // the run says it better
 	}

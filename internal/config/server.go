@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/secret"
 )
 
@@ -112,7 +112,7 @@ func (in Input) foreignServers(ctx context.Context) (path string, all []manifest
 	if in.Workspace == "" {
 		return "", nil, Unknown, nil
 	}
-	root, err := os.OpenRoot(in.Workspace)
+	root, err := files.OpenRoot(in.Workspace)
 	if err != nil {
 		return "", nil, Unknown, nil //nolint:nilerr // the run says it better
 	}

@@ -30,7 +30,7 @@ func unreadable(code belay.Code, path string, err error) error {
 
 // yamlIn are the paths of the YAML files in a folder, which need not exist.
 func yamlIn(dir string, code belay.Code) (paths []string, err error) {
-	entries, err := os.ReadDir(dir)
+	entries, err := files.ReadDir(dir)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, unreadable(code, dir, err)
 	}

@@ -2,7 +2,6 @@ package config
 
 import (
 	"context"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -86,12 +85,12 @@ func (in Input) toolsOfPerson() (all []manifest.Command, err error) {
 
 // toolsOfWorkspace reads the manifests of the workspace that are trusted.
 func (in Input) toolsOfWorkspace(ctx context.Context) (all []manifest.Command, ignored []Ignored, err error) {
-	root, err := os.OpenRoot(in.Workspace)
+	root, err := files.OpenRoot(in.Workspace)
 	if err != nil {
 		return nil, nil, nil //nolint:nilerr // the run says it better
 	}
 	defer root.Close()
-	for _, rel := range Governed(root.FS()) {
+	for _, rel := range governedIn(files.Tree(root)) {
 		if !strings.HasPrefix(rel, ".belay/"+manifestDir+"/") {
 			continue // its reader looks at it
 		}

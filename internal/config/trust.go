@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/config/agentfile"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/store"
 )
 
@@ -277,8 +278,16 @@ func isSkill(rel string) bool {
 }
 
 // Governed lists those a workspace has, in order.
-func Governed(workspace fs.FS) []string {
-	var out []string
+func Governed(workspace string) []string {
+	root, err := files.OpenRoot(workspace)
+	if err != nil {
+		return nil
+	}
+	defer root.Close()
+	return governedIn(files.Tree(root))
+}
+
+func governedIn(workspace fs.FS) (out []string) {
 	for _, p := range governed {
 		found, err := fs.Glob(workspace, p)
 		if err != nil {

@@ -152,7 +152,7 @@ func TestWritersAtTheSameTimeLoseNothing(t *testing.T) {
 
 func TestGovernedFilesAreFound(t *testing.T) {
 	ws := fstest.MapFS{".belay/belay.yaml": {}, ".belay/tools/b.yaml": {}, ".belay/tools/a.yml": {}, ".belay/tools/notes.md": {}, ".belay/tools/deep/x.yaml": {}, "tools/y.yaml": {}}
-	if got := fmt.Sprint(Governed(ws)); got != "[.belay/belay.yaml .belay/tools/a.yml .belay/tools/b.yaml]" {
+	if got := fmt.Sprint(governedIn(ws)); got != "[.belay/belay.yaml .belay/tools/a.yml .belay/tools/b.yaml]" {
 		t.Errorf("got %s", got)
 	}
 	for rel, want := range map[string]bool{".belay/tools/x.yaml": true, ".belay/belay.yaml": true, "belay.yaml": false, ".belay/tools/x.md": false} {

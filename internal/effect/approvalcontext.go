@@ -17,6 +17,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -153,13 +154,12 @@ func (e *Performers) programs(found []tool.FoundProgram) (seen []belay.ProgramSe
 // contentOf is the digest of a program; of one that is too large to be read each
 // time, of what the file system says of it. Nothing is what can't be read at all.
 func contentOf(path string) belay.Digest {
-	f, err := os.Open(path)
+	f, info, err := files.Open(path)
 	if err != nil {
 		return whichFile(path)
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxWholly {
+	if info.Size() > maxWholly {
 		return whichFile(path)
 	}
 	h := sha256.New()

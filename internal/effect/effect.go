@@ -20,6 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
@@ -124,7 +125,7 @@ func (e *Performers) root(ctx context.Context, dir string) (*os.Root, error) {
 	if err := e.ready(ctx, dir); err != nil {
 		return nil, err
 	}
-	return os.OpenRoot(dir)
+	return files.OpenRoot(dir)
 }
 
 // tools are the tools of a workspace, as they are configured now.

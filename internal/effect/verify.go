@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -134,7 +135,7 @@ func (v *performer) digests(ctx context.Context, workspace string, paths []strin
 		}
 		digest, err := digest(ctx, root, name, &left)
 		if err != nil {
-			return nil, fmt.Errorf("%s can't be read: %w", p, err)
+			return nil, fmt.Errorf("%s can't be read: %s", p, files.Reason(err))
 		}
 		out = append(out, event.FileSeen{Path: p, Digest: digest})
 	}
@@ -152,12 +153,12 @@ func digest(ctx context.Context, root *os.Root, name string, left *int64) (strin
 	}
 	sum := sha256.New()
 	if !info.IsDir() {
-		f, err := root.Open(name)
+		f, info, err := files.OpenIn(root, name)
 		if err != nil {
 			return "", err
 		}
 		defer f.Close()
-		err = take(sum, f, left)
+		err = take(sum, f, info.Size(), left)
 		return hex.EncodeToString(sum.Sum(nil)), err
 	}
 	report, err := fswalk.Walk(ctx, root, name, fswalk.Options{Hidden: true, Ignored: true}, func(e fswalk.Entry) error {
@@ -176,7 +177,7 @@ func digest(ctx context.Context, root *os.Root, name string, left *int64) (strin
 		}
 		defer f.Close()
 		fmt.Fprintf(sum, "%d\n", info.Size())
-		return take(sum, f, left)
+		return take(sum, f, info.Size(), left)
 	})
 	if err == nil && len(report.Unread) > 0 {
 		err = errors.New(report.Unread[0] + " can't be read")
@@ -184,14 +185,19 @@ func digest(ctx context.Context, root *os.Root, name string, left *int64) (strin
 	return hex.EncodeToString(sum.Sum(nil)), err
 }
 
-// take reads a file into a digest, up to what is left.
-func take(sum io.Writer, f io.Reader, left *int64) error {
+// take reads a file of a size into a digest, up to what is left.
+func take(sum io.Writer, f io.Reader, size int64, left *int64) error {
+	if size > *left {
+		return errManyBytes
+	}
 	n, err := io.Copy(sum, io.LimitReader(f, *left+1))
 	if *left -= n; err == nil && *left < 0 {
-		return fmt.Errorf("the files have more than %d MiB", maxNoted>>20)
+		return errManyBytes
 	}
 	return err
 }
+
+var errManyBytes = fmt.Errorf("the files have more than %d MiB", maxNoted>>20)
 
 // checkSchema holds the output of the completion, or a file, against a schema.
 func (v *performer) checkSchema(ctx context.Context, eff core.Verify, workspace string, r *event.CheckResult) error {
@@ -251,17 +257,12 @@ func (v *performer) held(ctx context.Context, eff core.Verify, workspace string)
 	if err != nil {
 		return nil, "", err
 	}
-	f, err := root.Open(name)
-	if errors.Is(err, fs.ErrNotExist) {
+	raw, err = files.ReadIn(root, name, maxHeld)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
 		return nil, eff.Check.Path + " doesn't exist", nil
+	case err != nil:
+		return nil, "", fmt.Errorf("%s: %s", eff.Check.Path, files.Reason(err))
 	}
-	if err != nil {
-		return nil, "", err
-	}
-	defer f.Close()
-	raw, err = io.ReadAll(io.LimitReader(f, maxHeld+1))
-	if err == nil && len(raw) > maxHeld {
-		err = fmt.Errorf("%s has more than %d MiB", eff.Check.Path, maxHeld>>20)
-	}
-	return raw, "", err
+	return raw, "", nil
 }

@@ -32,7 +32,7 @@ type expectFile struct {
 	Printed   *printed    `yaml:"printed"`
 	Assistant *Assistant  `yaml:"assistant"`
 	File      *File       `yaml:"file"`
-	Files     *files      `yaml:"files"`
+	Files     *fileNames  `yaml:"files"`
 	Called    *Called     `yaml:"called"`
 	Failed    *FailedCall `yaml:"failed"`
 	Result    *CallResult `yaml:"result"`

@@ -144,13 +144,13 @@ func (e File) Check(_ context.Context, s *Seen) []string {
 	return e.check("file "+e.Path, content)
 }
 
-// files are all files of the workspace, sorted.
-type files []string
+// fileNames are all files of the workspace, sorted.
+type fileNames []string
 
-func (e *files) read(*reader, []any, *Scenario) { slices.Sort(*e) }
+func (e *fileNames) read(*reader, []any, *Scenario) { slices.Sort(*e) }
 
 // Check compares the names.
-func (e files) Check(_ context.Context, s *Seen) []string {
+func (e fileNames) Check(_ context.Context, s *Seen) []string {
 	got, err := s.Files()
 	if err != nil {
 		return []string{"the workspace can't be read: " + err.Error()}

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Seen is what a scenario left: its files, its log and what its commands said.
@@ -123,9 +123,12 @@ func (s *Seen) Count(f Fact) (n int) {
 	return n
 }
 
+// maxSeen bounds a file that is looked at.
+const maxSeen = 64 << 20
+
 // File is a file of the workspace; there reports whether it exists.
 func (s *Seen) File(name string) (content string, there bool, err error) {
-	b, err := os.ReadFile(filepath.Join(s.Workspace, filepath.FromSlash(name)))
+	b, err := files.ReadUpTo(filepath.Join(s.Workspace, filepath.FromSlash(name)), maxSeen)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", false, nil
 	}

@@ -2,14 +2,13 @@ package sandbox
 
 import (
 	"bytes"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/sandbox/boxinit"
 )
 
@@ -82,11 +81,11 @@ func holdsSecret(p string) bool {
 	default:
 		return true
 	}
-	f, err := os.OpenFile(p, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	f, _, err := files.OpenUnlinked(p)
 	if err != nil {
 		return true
 	}
 	defer f.Close()
-	b, err := io.ReadAll(io.LimitReader(f, maxTold))
-	return err != nil || len(b) == maxTold || slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(b, []byte(m)) })
+	b, err := files.UpTo(f, maxTold)
+	return err != nil || slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(b, []byte(m)) })
 }

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 
+	"github.com/belay-run/belay/internal/lib/files"
 	"golang.org/x/sys/unix"
 )
 
@@ -44,7 +45,7 @@ func standInLocks() string {
 }
 
 func removeStandIns(root string) {
-	dir, err := os.OpenRoot(root)
+	dir, err := files.OpenRoot(root)
 	if err != nil {
 		return
 	}

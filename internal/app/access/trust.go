@@ -3,7 +3,6 @@ package access
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/belay-run/belay"
@@ -60,7 +59,7 @@ func listTrust(ctx context.Context, c *app.Call, f app.Fresh, in *ListTrust) (*T
 		return nil, err
 	}
 	out := &TrustShown{Fresh: f, Trusted: Trusted(book), Files: []GovernedFile{}}
-	for _, rel := range config.Governed(os.DirFS(ws)) {
+	for _, rel := range config.Governed(ws) {
 		g := GovernedFile{Path: rel}
 		if seen, err := look(ctx, c, ws, rel); err != nil {
 			g.Problem = c.Clean(err.Error())
@@ -158,7 +157,7 @@ func look(ctx context.Context, c *app.Call, ws, rel string) (out content, err er
 
 // Content is what is in a file of a workspace now.
 func Content(ctx context.Context, ws, rel string) ([]byte, error) {
-	root, err := os.OpenRoot(ws)
+	root, err := files.OpenRoot(ws)
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeWorkspace, "the workspace can't be opened: %s", files.Reason(err)).At(ws).WithHint("belay trust PATH, a file of a workspace")
 	}

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"os"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -14,6 +13,7 @@ import (
 	"github.com/belay-run/belay/internal/app/input"
 	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
@@ -109,7 +109,7 @@ func shows(ctx context.Context, r *app.Runtime, rules *thread.Rules, spec belay.
 		p.Text = block.Words(p.Args)
 		return nil
 	}
-	root, err := os.OpenRoot(rules.Workspace)
+	root, err := files.OpenRoot(rules.Workspace)
 	if err != nil {
 		p.Text, p.Problem = block.Words(p.Args), "the workspace can't be opened"
 		return nil

@@ -402,7 +402,7 @@ func (h *Host) Keepable(ctx context.Context, workspace string, c config.Settings
 
 // Planner is what a rollback of a workspace's files is planned with.
 func (w *Workspaces) Planner(ws string) (history.Planner, error) {
-	root, err := os.OpenRoot(ws)
+	root, err := files.OpenRoot(ws)
 	if err != nil {
 		return history.Planner{}, belay.Errorf(belay.CodeWorkspace, "it can't be opened: %s", files.Reason(err)).At(ws).WithHint("the workspace must be there to take back what was done to it")
 	}

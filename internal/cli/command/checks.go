@@ -66,7 +66,7 @@ func (c *CheckFlags) Input(a *Program) (in []app.CheckInput, err error) {
 }
 
 func readSchema(name string) (schema input.Object, err error) {
-	raw, err := files.ReadUpTo(name, belay.MaxCheckBytes)
+	raw, err := files.ReadGiven(name, belay.MaxCheckBytes)
 	if err == nil {
 		err = json.Unmarshal(raw, &schema)
 	}

@@ -64,7 +64,7 @@ func (c *VerifyCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 // heads reads what an earlier verify printed.
 func heads(a *command.Program, file string) ([]store.Head, error) {
 	const hint = "belay verify --heads >HEADS makes such a file"
-	b, err := files.ReadUpTo(a.Environment().Abs(file), 256<<20)
+	b, err := files.ReadGiven(a.Environment().Abs(file), 256<<20)
 	if err != nil {
 		return nil, belay.Errorf(belay.CodeUsage, "%s", files.Reason(err)).At("--against").WithHint(hint)
 	}

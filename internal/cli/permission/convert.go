@@ -41,7 +41,7 @@ type importedRules struct {
 const maxForeign = 16 << 20
 
 func (c *policyImportCmd) Run(ctx context.Context, a *command.Program) (int, error) {
-	content, err := files.ReadUpTo(a.Environment().Abs(c.File), maxForeign)
+	content, err := files.ReadGiven(a.Environment().Abs(c.File), maxForeign)
 	if errors.Is(err, fs.ErrNotExist) {
 		return 0, belay.Errorf(belay.CodeNotFound, "there is no such file").At(c.File).WithHint("name a file of rules of another agent")
 	}

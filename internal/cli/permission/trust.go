@@ -3,7 +3,6 @@ package permission
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 
 	"github.com/belay-run/belay"
@@ -74,7 +73,7 @@ func (c *TrustCmd) paths(a *command.Program) (out []governedFile, err error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, rel := range config.Governed(os.DirFS(ws)) {
+	for _, rel := range config.Governed(ws) {
 		out = append(out, governedFile{ws, rel})
 	}
 	if len(out) == 0 {

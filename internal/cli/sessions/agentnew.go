@@ -72,7 +72,7 @@ func (c *agentsNewCmd) Run(ctx context.Context, a *command.Program) (int, error)
 		return 0, err
 	}
 	rel := filepath.Join(".belay", "agents", c.Name+ext)
-	root, err := os.OpenRoot(ws)
+	root, err := files.OpenRoot(ws)
 	if err == nil {
 		defer root.Close()
 		err = writeNew(root, rel, text)

@@ -79,7 +79,12 @@ func (d desk) Files(ctx context.Context, dir string) (names []string, err error)
 			return strings.Split(strings.TrimRight(string(out), "\x00"), "\x00"), nil
 		}
 	}
-	err = fs.WalkDir(os.DirFS(dir), ".", func(name string, e fs.DirEntry, err error) error {
+	root, err := files.OpenRoot(dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	err = fs.WalkDir(files.Tree(root), ".", func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case err != nil || ctx.Err() != nil || len(names) > maxNames:
 			return fs.SkipAll

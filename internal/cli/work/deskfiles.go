@@ -3,6 +3,7 @@ package work
 import (
 	"bytes"
 	"context"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
@@ -14,6 +15,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/chat"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/process"
 )
 
@@ -42,7 +44,7 @@ func (d desk) Image(path string) (*chat.File, error) {
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() {
 		return nil, nil
 	}
-	a, err := readAttached(filepath.Base(path), func() (*os.File, error) { return openRegular(path) })
+	a, err := readAttached(filepath.Base(path), func() (*os.File, fs.FileInfo, error) { return files.Open(path) })
 	if err != nil || a.IsText() {
 		return nil, err
 	}

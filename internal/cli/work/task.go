@@ -1,9 +1,9 @@
 package work
 
 import (
-	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -28,7 +28,7 @@ type Task struct {
 // Attach sends files along; their names are relative to a folder.
 func (t *Task) Attach(dir string, names []string) error {
 	for _, name := range names {
-		f, err := readAttached(name, func() (*os.File, error) { return openRegular(absolute(dir, name)) })
+		f, err := readAttached(name, func() (*os.File, fs.FileInfo, error) { return files.Open(absolute(dir, name)) })
 		if err != nil {
 			return err
 		}
@@ -93,7 +93,7 @@ func tellMissed(e *term.Env) missed {
 // mention sends along the files of the workspace that the text names with @, relative to
 // dir.
 func (t *Task) mention(dir, ws string, tell missed) error {
-	root, err := os.OpenRoot(ws)
+	root, err := files.OpenRoot(ws)
 	if err != nil {
 		return belay.Errorf(belay.CodeWorkspace, "the workspace can't be read: %s", files.Reason(err)).At(ws).WithHint("--workspace DIR")
 	}
@@ -109,7 +109,7 @@ func (t *Task) mention(dir, ws string, tell missed) error {
 		case noFile, outsideFile:
 			tell(name, is == outsideFile)
 		case aFile:
-			f, err := readAttached(name, func() (*os.File, error) { return root.Open(name) })
+			f, err := readAttached(name, func() (*os.File, fs.FileInfo, error) { return files.OpenIn(root, name) })
 			if err != nil {
 				return err
 			}
@@ -189,23 +189,11 @@ var fileEnding = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)\.(c|cc|cpp|cs|css|csv|dart|diff|env|ex|exs|go|gradle|h|hpp|hs|html?|ini|ipynb|java|jpe?g|js|jsonl?|jsx|kt|lock|log|lua|md|mjs|mod|patch|pdf|php|pl|png|proto|ps1|py|r|rb|rs|rst|scala|scss|sh|sql|sum|svelte|swift|tf|toml|tsx?|txt|vue|xml|ya?ml|zig)$`)
 })
 
-// openRegular opens a file; a pipe or a device would keep it waiting.
-func openRegular(path string) (*os.File, error) {
-	info, err := os.Stat(path)
-	if err != nil {
-		return nil, err
-	}
-	if !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
-	}
-	return os.Open(path)
-}
-
-func readAttached(name string, open func() (*os.File, error)) (app.Attachment, error) {
+func readAttached(name string, open func() (*os.File, fs.FileInfo, error)) (app.Attachment, error) {
 	bad := func(hint string, err error) (app.Attachment, error) {
 		return app.Attachment{}, belay.Errorf(belay.CodeUsage, "it can't be attached: %s", files.Reason(err)).At(name).WithHint("%s", hint)
 	}
-	f, err := open()
+	f, _, err := open()
 	if err != nil {
 		return bad("attach a file that exists and can be read", err)
 	}

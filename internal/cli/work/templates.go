@@ -3,7 +3,6 @@ package work
 import (
 	"context"
 	"fmt"
-	"os"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -149,7 +148,7 @@ func fill(ctx context.Context, a *command.Program, c Filled, ws string) (g app.G
 			return g, nil, belay.Errorf(belay.CodeUsage, "%q has no value", s).At("--var").WithHint("--var NAME=VALUE")
 		}
 		if file, ok := strings.CutPrefix(value, "@"); ok {
-			b, err := files.ReadUpTo(a.Environment().Abs(file), app.MaxText)
+			b, err := files.ReadGiven(a.Environment().Abs(file), app.MaxText)
 			if err != nil {
 				return g, nil, belay.Errorf(belay.CodeUsage, "%s: %s", file, files.Reason(err)).At("--var " + name).WithHint("name a text file, or write the value out")
 			}
@@ -173,7 +172,7 @@ func fill(ctx context.Context, a *command.Program, c Filled, ws string) (g app.G
 // inWorkspace reports whether a path names a file of the workspace.
 func inWorkspace(ws string) func(string) bool {
 	return func(path string) bool {
-		root, err := os.OpenRoot(ws)
+		root, err := files.OpenRoot(ws)
 		if err != nil {
 			return false
 		}

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Origins of agents, the strongest first.
@@ -65,7 +66,7 @@ func (p Place) walk(pick func(root *os.Root, rel string, d fs.DirEntry) (file st
 	}
 	defer root.Close()
 	n, seen := 0, 0
-	fs.WalkDir(root.FS(), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // the function returns none but to stop
+	fs.WalkDir(files.Tree(root), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // the function returns none but to stop
 		name := filepath.Join(dir, filepath.FromSlash(rel))
 		switch {
 		case err != nil:
@@ -109,7 +110,7 @@ func (p Place) trusts(rel string, data []byte) bool {
 
 // open opens the place's folder. A link on the way to it from Dir is no folder.
 func (p Place) open() (*os.Root, error) {
-	root, err := os.OpenRoot(p.Dir)
+	root, err := files.OpenRoot(p.Dir)
 	if err != nil || p.Below == "" {
 		return root, err
 	}
@@ -122,7 +123,7 @@ func (p Place) open() (*os.Root, error) {
 			return nil, fs.ErrNotExist
 		}
 	}
-	return root.OpenRoot(filepath.FromSlash(p.Below))
+	return files.OpenRootIn(root, filepath.FromSlash(p.Below))
 }
 
 func skip(d fs.DirEntry) error {
@@ -141,14 +142,11 @@ func cause(err error) error {
 }
 
 func read(root *os.Root, rel string) ([]byte, error) {
-	f, err := root.Open(filepath.FromSlash(rel))
+	f, _, err := files.OpenIn(root, filepath.FromSlash(rel))
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is no file")
-	}
 	return io.ReadAll(io.LimitReader(f, MaxBytes+1))
 }
 
@@ -162,7 +160,7 @@ func Stamp(places []Place) belay.Digest {
 			continue
 		}
 		n, seen := 0, 0
-		fs.WalkDir(root.FS(), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read is looked at when it changes
+		fs.WalkDir(files.Tree(root), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read is looked at when it changes
 			if err != nil || rel != "." && (d.Name()[0] == '.' || d.Name()[0] == '_') {
 				return skip(d)
 			}

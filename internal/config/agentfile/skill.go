@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/lib/match"
 )
 
@@ -246,7 +247,7 @@ func (s *Skill) List() []string {
 	}
 	defer root.Close()
 	var out []string
-	fs.WalkDir(root.FS(), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read isn't listed
+	fs.WalkDir(files.Tree(root), ".", func(rel string, d fs.DirEntry, err error) error { //nolint:errcheck // what can't be read isn't listed
 		switch {
 		case err != nil || len(out) >= maxSkillFiles:
 			return skip(d)
@@ -281,5 +282,5 @@ func (s *Skill) open() (*os.Root, error) {
 		return nil, err
 	}
 	defer root.Close()
-	return root.OpenRoot(filepath.FromSlash(s.rel))
+	return files.OpenRootIn(root, filepath.FromSlash(s.rel))
 }

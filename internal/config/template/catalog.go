@@ -6,12 +6,12 @@ import (
 	"errors"
 	"io"
 	"io/fs"
-	"os"
 	"path"
 	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/lib/strictyaml"
 )
 
@@ -44,14 +44,14 @@ func Open(userDir, workspaceDir string) (*Catalog, error) {
 		if place.dir == "" {
 			continue
 		}
-		root, err := os.OpenRoot(place.dir)
+		root, err := files.OpenRoot(place.dir)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
 		if err != nil {
 			return nil, belay.Errorf(belay.CodeBadTemplate, "the folder of templates can't be read").At(place.dir).Wrap(err)
 		}
-		c.folder(root.FS(), place.origin, place.dir)
+		c.folder(files.Tree(root), place.origin, place.dir)
 		root.Close() //nolint:errcheck // it was read
 	}
 	slices.SortStableFunc(c.All, func(a, b *Template) int {

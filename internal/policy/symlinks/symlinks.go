@@ -20,6 +20,7 @@ import (
 	"syscall"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/policy"
 )
 
@@ -232,7 +233,7 @@ func (l *looker) secrets(folder string) (out []end) {
 
 // list are the names in a folder, whatever links lead there.
 func (l *looker) list(dir string) ([]string, error) {
-	f, err := os.OpenFile(dir, os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NONBLOCK, 0)
+	f, err := files.OpenDir(dir)
 	if err != nil {
 		return nil, nil // nothing is there that fits
 	}

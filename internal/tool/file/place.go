@@ -12,6 +12,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/tool"
 )
 
@@ -146,7 +147,7 @@ func (p *place) walk(root *os.Root) error {
 
 // open opens a directory that was just seen, as that directory.
 func (p *place) open(dir *os.Root, part string, seen fs.FileInfo) (*os.Root, error) {
-	sub, err := dir.OpenRoot(part + "/.") // the dot: a pipe that took its place must not block
+	sub, err := files.OpenRootIn(dir, part)
 	if err != nil {
 		return nil, changed(err)
 	}
@@ -160,7 +161,7 @@ func (p *place) open(dir *os.Root, part string, seen fs.FileInfo) (*os.Root, err
 // changed is errChanged for an error that seeing the thing a moment ago makes
 // impossible otherwise.
 func changed(err error) error {
-	for _, no := range []error{fs.ErrNotExist, syscall.EINVAL, syscall.ENOTDIR, syscall.ELOOP} {
+	for _, no := range []error{fs.ErrNotExist, files.ErrNotRegular, syscall.EINVAL, syscall.ENOTDIR, syscall.ELOOP} {
 		if errors.Is(err, no) {
 			return errChanged
 		}
@@ -192,12 +193,11 @@ func (p *place) file() (*os.File, error) {
 	if err := p.regular(); err != nil {
 		return nil, err
 	}
-	f, err := p.dir.OpenFile(p.base, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	f, now, err := files.OpenIn(p.dir, p.base)
 	if err != nil {
 		return nil, changed(err)
 	}
-	now, err := f.Stat()
-	if err != nil || !now.Mode().IsRegular() || !os.SameFile(now, p.info) {
+	if !os.SameFile(now, p.info) {
 		f.Close()
 		return nil, errChanged
 	}

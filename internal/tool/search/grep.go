@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
 	"github.com/belay-run/belay/internal/workspace/fswalk"
@@ -71,7 +72,7 @@ func grep(ctx context.Context, c tool.Call, in grepArgs) (r tool.Result, err err
 			return nil
 		}
 		f := s.file(e)
-		gone := errors.Is(f.err, fs.ErrNotExist) || errors.Is(f.err, fswalk.ErrNotRegular) // before it was looked at
+		gone := errors.Is(f.err, fs.ErrNotExist) || errors.Is(f.err, files.ErrNotRegular) // before it was looked at
 		if !gone && !g.take(f) {
 			return fswalk.SkipAll
 		}

@@ -10,7 +10,8 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"syscall"
+
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // maxIgnore is how many bytes of an ignore file are read.
@@ -91,7 +92,7 @@ func (f *folder) readRules(name string) []rule {
 	if info, err := f.root.Lstat(name); err != nil || !info.Mode().IsRegular() {
 		return nil
 	}
-	file, err := f.root.OpenFile(name, os.O_RDONLY|syscall.O_NONBLOCK, 0)
+	file, _, err := files.OpenIn(f.root, name)
 	if err != nil {
 		return nil
 	}

@@ -23,6 +23,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 const (
@@ -70,25 +72,8 @@ func (e Entry) Info() (fs.FileInfo, error) { return e.dir.root.Lstat(e.Name()) }
 // Link is where a link leads.
 func (e Entry) Link() (string, error) { return e.dir.root.Readlink(e.Name()) }
 
-// ErrNotRegular means that what is to be opened is no regular file any more.
-var ErrNotRegular = errors.New("not a regular file")
-
-// Open opens a regular file. It waits for nothing, whatever took its name.
-func (e Entry) Open() (*os.File, fs.FileInfo, error) {
-	f, err := e.dir.root.OpenFile(e.Name(), os.O_RDONLY|syscall.O_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, err
-	}
-	info, err := f.Stat()
-	if err == nil && !info.Mode().IsRegular() {
-		err = ErrNotRegular
-	}
-	if err != nil {
-		f.Close()
-		return nil, nil, err
-	}
-	return f, info, nil
-}
+// Open opens a regular file.
+func (e Entry) Open() (*os.File, fs.FileInfo, error) { return files.OpenIn(e.dir.root, e.Name()) }
 
 // folder is an open folder.
 type folder struct {
@@ -146,10 +131,9 @@ func (w *walker) start(root *os.Root, start string) error {
 	return w.folder(dir, 1)
 }
 
-// open opens a folder by a path. The dot: what took its place meanwhile must be
-// a folder too, and nothing waits for a pipe.
+// open opens a folder by a path.
 func open(root *os.Root, name string, above *rules) (*folder, error) {
-	sub, err := root.OpenRoot(name + "/.")
+	sub, err := files.OpenRootIn(root, name)
 	if err != nil {
 		return nil, err
 	}

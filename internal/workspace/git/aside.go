@@ -5,11 +5,14 @@ package git
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // asideMark is in the name of a file that was moved aside without leaving its
@@ -32,7 +35,7 @@ func (l *looking) move(layer, path string, why []string, known *item) {
 	m := Moved{Layer: layer, Path: path, Why: strings.Join(why, "; ")}
 	m.Why = strings.ToValidUTF8(m.Why[:min(len(m.Why), maxWhy)], "")
 	name := filepath.Base(path)
-	dir, err := l.w.open(filepath.Dir(path), unix.O_DIRECTORY)
+	dir, err := l.w.folder(filepath.Dir(path))
 	fd := -1
 	if err == nil {
 		defer dir.Close()
@@ -58,32 +61,55 @@ func (l *looking) move(layer, path string, why []string, known *item) {
 	l.moved = append(l.moved, m)
 }
 
-// open opens what is in the workspace, by no link that leads out of it: one may
-// take the place of a folder at any time.
-func (w *Watch) open(path string, flags int) (*os.File, error) {
-	flags |= unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_NOCTTY
-	if !within(path, w.root) {
-		return os.OpenFile(path, flags, 0)
-	}
-	root, err := os.OpenRoot(w.root)
+// open opens an ordinary file.
+func (w *Watch) open(path string) (*os.File, fs.FileInfo, error) {
+	root, rel, err := w.in(path)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
+	}
+	if root == nil {
+		return files.OpenUnlinked(path)
 	}
 	defer root.Close()
-	rel, err := filepath.Rel(w.root, path)
+	return files.OpenUnlinkedIn(root, rel)
+}
+
+// folder opens a folder.
+func (w *Watch) folder(path string) (*os.File, error) {
+	const flags = unix.O_DIRECTORY | unix.O_NOFOLLOW
+	root, rel, err := w.in(path)
 	if err != nil {
 		return nil, err
 	}
+	if root == nil {
+		return os.OpenFile(path, flags, 0)
+	}
+	defer root.Close()
 	return root.OpenFile(rel, flags, 0)
+}
+
+// in is the door to what is in the workspace, and the path behind it: no link leads out of
+// it, though one may take the place of a folder at any time. nil: it is elsewhere.
+func (w *Watch) in(path string) (*os.Root, string, error) {
+	if !within(path, w.root) {
+		return nil, path, nil
+	}
+	root, err := files.OpenRoot(w.root)
+	if err != nil {
+		return nil, "", err
+	}
+	rel, err := filepath.Rel(w.root, path)
+	return root, rel, err
 }
 
 // read is the content of a small ordinary file.
 func (w *Watch) read(path string) ([]byte, error) {
-	f, err := w.open(path, os.O_RDONLY)
+	f, _, err := w.open(path)
 	if err != nil {
 		return nil, err
 	}
-	return readAll(f)
+	defer f.Close()
+	return files.UpTo(f, maxControl)
 }
 
 // maxRelative is how long a path in the workspace is repeated.

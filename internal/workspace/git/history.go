@@ -11,7 +11,6 @@ import (
 	"hash"
 	"io"
 	"io/fs"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -41,7 +40,7 @@ func (l *looking) refers(dir string) {
 	l.w.refs[dir] = r
 	take := func(path string) {
 		r[path] = stampOf(path)
-		f, err := l.w.open(path, os.O_RDONLY)
+		f, _, err := l.w.open(path)
 		if err != nil {
 			return
 		}
@@ -157,17 +156,16 @@ func (l *looking) blob(path, format string) string {
 		fmt.Fprintf(sum, "blob %d\x00%s", len(to), to)
 		return hex.EncodeToString(sum.Sum(nil))
 	}
-	f, err := l.w.open(path, os.O_RDONLY)
+	f, info, err := l.w.open(path)
 	if err != nil {
 		return ""
 	}
 	defer f.Close()
-	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() || info.Size() > maxBlob {
+	if info.Size() > maxBlob {
 		return ""
 	}
 	fmt.Fprintf(sum, "blob %d\x00", info.Size())
-	if n, err := io.Copy(sum, f); err != nil || n != info.Size() {
+	if n, err := io.Copy(sum, io.LimitReader(f, info.Size()+1)); err != nil || n != info.Size() {
 		return ""
 	}
 	return hex.EncodeToString(sum.Sum(nil))

@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 	"github.com/belay-run/belay/internal/process"
 )
 
@@ -137,27 +137,14 @@ func pointer(file, prefix string) (string, error) {
 // maxControl bounds a file that git obeys.
 const maxControl = 1 << 20
 
-// readPlain reads a small ordinary file. It follows no link at the end of the
-// path, and doesn't block.
+// readPlain reads a small ordinary file. It follows no link at the end of the path.
 func readPlain(path string) ([]byte, error) {
-	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
+	f, _, err := files.OpenUnlinked(path)
 	if err != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: err}
+		return nil, err
 	}
-	return readAll(os.NewFile(uintptr(fd), path))
-}
-
-// readAll reads a small ordinary file, and closes it.
-func readAll(f *os.File) ([]byte, error) {
 	defer f.Close()
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it isn't an ordinary file")
-	}
-	b, err := io.ReadAll(io.LimitReader(f, maxControl+1))
-	if err == nil && len(b) > maxControl {
-		err = fmt.Errorf("it is larger than %d bytes", maxControl)
-	}
-	return b, err
+	return files.UpTo(f, maxControl)
 }
 
 // maxIncludes bounds how many files one configuration is read from.

@@ -5,12 +5,15 @@ package git
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
 
 	"github.com/belay-run/belay"
+	"github.com/belay-run/belay/internal/lib/files"
 )
 
 // Ref is the name of a snapshot in the repository.
@@ -114,12 +117,28 @@ func (p *private) id(ctx context.Context, args ...string) (string, error) {
 	return words[len(words)-1], nil
 }
 
+// maxIndex bounds the index of a snapshot: one of five million files is smaller.
+const maxIndex = 1 << 30
+
+// copyFile makes a new file of what is in another one.
 func copyFile(from, to string) error {
-	b, err := os.ReadFile(from)
+	in, info, err := files.OpenUnlinked(from)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(to, b, 0o600)
+	defer in.Close()
+	if info.Size() > maxIndex {
+		return fmt.Errorf("%s is larger than %d bytes", from, maxIndex)
+	}
+	out, err := os.OpenFile(to, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, io.LimitReader(in, maxIndex))
+	if err = errors.Join(err, out.Close()); err != nil {
+		os.Remove(to) //nolint:errcheck // half of it is as good as none
+	}
+	return err
 }
 
 // Entry is a file of a snapshot. Kind is file; link and submodule can't be restored.
