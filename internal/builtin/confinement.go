@@ -1,15 +1,18 @@
 package builtin
 
 import (
+	"context"
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/workspace/git"
 	"github.com/belay-run/belay/internal/workspace/protected"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // SandboxEnv turns the sandbox off for a process. It only takes away: what must
@@ -20,6 +23,7 @@ const SandboxEnv = "BELAY_SANDBOX"
 type Confinement struct {
 	Env      config.Env
 	StoreDir func() (string, error)
+	Tracked  *git.Tracked // nil: covered files may look changed
 }
 
 // Off returns why this process doesn't confine programs; empty: it does.
@@ -70,6 +74,13 @@ func (c Confinement) Confine(b belay.Boundary, ws string) (process.Box, error) {
 	}, Secret: func(p string, folder bool) bool {
 		return folder && protected.SecretPlace(p) || !folder && protected.Secret(p) != ""
 	}}
+	if c.Tracked != nil {
+		o.Tracked = func(paths []string) ([]string, string) {
+			ctx, cancel := context.WithTimeout(context.Background(), trackedTime)
+			defer cancel()
+			return c.Tracked.Of(ctx, paths)
+		}
+	}
 	store, err := c.StoreDir()
 	if err != nil {
 		return nil, err
@@ -83,6 +94,9 @@ func (c Confinement) Confine(b belay.Boundary, ws string) (process.Box, error) {
 	c.machine()
 	return sandbox.New(b, o)
 }
+
+// trackedTime is how long git may take to say which covered files it knows.
+const trackedTime = 5 * time.Second
 
 var _ effect.Confine = Confinement{}.Confine
 

@@ -58,7 +58,7 @@ func webConfig(w *config.Workspace) (web.Config, error) {
 // NewHost makes a process's side of a store of what this build has.
 func NewHost(o Options) *host.Host {
 	kept := git.Git{Environ: o.Env.Vars}
-	confine := Confinement{Env: o.Env, StoreDir: o.StoreDir}
+	confine := Confinement{Env: o.Env, StoreDir: o.StoreDir, Tracked: &git.Tracked{Git: kept}}
 	left := &leftovers{env: o.Env, storeDir: o.StoreDir}
 	return host.New(host.Config{
 		Env: o.Env, Now: o.Now, Principal: o.Principal, Serves: o.Serves, Interactive: o.Interactive,

@@ -39,11 +39,16 @@ type Options struct {
 	Hidden    []string                            // absolute paths that are shown empty whatever else holds: the store, keys
 	Protected func(path string) bool              // reports whether a path in the workspace, from its root, is one that can't be changed; nil is none
 	Secret    func(path string, folder bool) bool // reports whether a path in a folder, from its root, usually holds a secret, or is a folder of them: programs can't read those that no boundary names; nil is none
+	Tracked   Tracked                             // nil is none
 	Disabled  []string                            // layers that a setting disables
 	Linger    time.Duration                       // what the program left may finish after it; 0 is half a second
 	Seatbelt  bool                                // try macOS's sandbox, which is unverified; elsewhere it means nothing
 	Grace     time.Duration                       // from TERM to KILL when Limits.Wall is over; 0 is five seconds
 }
+
+// Tracked lists the files among some paths, and in the folders among those, that
+// version control knows, and gives attributes that keep git from reading them.
+type Tracked func(paths []string) (files []string, attributes string)
 
 // Machine is what this machine can do, layer by layer: applied means that a
 // trial had it, and that it had an effect.

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/belay-run/belay/internal/lib/files"
@@ -88,4 +89,59 @@ func holdsSecret(p string) bool {
 	defer f.Close()
 	b, err := files.UpTo(f, maxTold)
 	return err != nil || slices.ContainsFunc(marks, func(m string) bool { return bytes.Contains(b, []byte(m)) })
+}
+
+// maxApart is how many files of a covered folder are covered one by one.
+const maxApart = 1000
+
+// apart covers the files of a folder one by one where version control knows some of
+// them: it looks at each.
+func apart(sealed, tracked []string) (all []string) {
+	for _, p := range sealed {
+		files := []string{p}
+		if slices.ContainsFunc(tracked, func(t string) bool { return t != p && boxinit.Within(t, p) }) {
+			if in := filesIn(p); len(in) > 0 {
+				files = in
+			}
+		}
+		all = append(all, files...)
+	}
+	return all
+}
+
+// filesIn are the ordinary files below a folder; none if they are too many.
+func filesIn(dir string) (all []string) {
+	err := filepath.WalkDir(dir, func(p string, e fs.DirEntry, err error) error {
+		switch {
+		case err != nil || len(all) > maxApart:
+			return fs.ErrInvalid
+		case !e.IsDir() && !e.Type().IsRegular():
+			return fs.ErrInvalid // what a link leads to may be anything
+		case !e.IsDir():
+			all = append(all, p)
+		}
+		return nil
+	})
+	if err != nil {
+		return nil
+	}
+	return all
+}
+
+// toGit makes git take a file for unchanged that has the size and time it noted,
+// whatever else a cover can't have, and tells it the attributes.
+func toGit(env []string) []string {
+	n := 0
+	env = slices.DeleteFunc(slices.Clone(env), func(e string) bool {
+		count, ok := strings.CutPrefix(e, "GIT_CONFIG_COUNT=")
+		if ok {
+			n, _ = strconv.Atoi(count)
+		}
+		return ok
+	})
+	for _, s := range [][2]string{{"core.checkStat", "minimal"}, {"core.trustctime", "false"}, {"core.attributesFile", boxinit.Attributes}} {
+		env = append(env, "GIT_CONFIG_KEY_"+strconv.Itoa(n)+"="+s[0], "GIT_CONFIG_VALUE_"+strconv.Itoa(n)+"="+s[1])
+		n++
+	}
+	return append(env, "GIT_CONFIG_COUNT="+strconv.Itoa(n))
 }

@@ -4,12 +4,14 @@ package sandbox_test
 
 import (
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/workspace/git"
 	"github.com/belay-run/belay/internal/workspace/protected"
 )
 
@@ -101,5 +103,71 @@ func TestAHiddenSecretIsNotCommittedEmpty(t *testing.T) {
 	}
 	if r := s.sh("git commit -qm four plain/file && git log --format=%s -1"); r.end.Code != 0 || strings.TrimSpace(r.out) != "four" {
 		t.Errorf("what is named can't be committed: %s", r.out)
+	}
+}
+
+// TestGitFindsCoveredFilesAsTheyAre: what git says of a work tree with covered files is
+// what it says outside of the boundary, unless it needs what is in them.
+// Guarantee: G72.
+func TestGitFindsCoveredFilesAsTheyAre(t *testing.T) {
+	confined(t)
+	for name, made := range map[string]string{
+		"clean":                  `git commit -qam two`,
+		"written again":          `git commit -qam two; cat .env >x; cat x >.env; rm x; touch -d @1000000000 server.key`,
+		"changed besides":        `git commit -qam two; echo z >>plain/file; echo n >new`,
+		"a secret is changed":    `git commit -qam two; echo more >>.env`,
+		"changed lately":         `echo more >>.env; echo more >>.aws/config; git commit -qam two`,
+		"a secret is removed":    `git commit -qam two; rm server.key`,
+		"that can be run":        `chmod 755 .env; git commit -qam two`,
+		"one that isn't known":   `git rm -q --cached .env; git commit -qm two`,
+		"one that is ignored":    `git rm -q --cached .env; echo .env >.gitignore; git add .gitignore; git commit -qam two`,
+		"staged":                 `echo more >>.env; git add .env`,
+		"a work tree":            `git commit -qam two; git worktree add -q -b w tree`,
+		"a repository in it":     `git commit -qam two; git init -q in; cp .env in; git -C in add -f .env; git -C in commit -qm in; git add in 2>/dev/null; git commit -qm in`,
+		"stashed":                `git commit -qam two; echo z >>plain/file; git stash -q`,
+		"in a folder of secrets": `git commit -qam two; echo n >>.aws/config`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSpace(t)
+			repository(t, s)
+			for _, p := range []string{".env", "server.key", ".aws/credentials", ".aws/config", `.aws/a [b] "c".key`, "a*[b]\\?é.key"} {
+				s.file(p, "hunter2\n")
+			}
+			outside := func(line string) (string, int) {
+				cmd := exec.Command("/bin/sh", "-c", line)
+				cmd.Dir, cmd.Env = s.o.Workspace, append([]string{"PATH=" + os.Getenv("PATH"), "HOME=" + s.home}, s.env...)
+				out, _ := cmd.CombinedOutput()
+				return string(out), cmd.ProcessState.ExitCode()
+			}
+			if out, code := outside(`set -e; git add -A; git commit -qm one; echo y >>plain/file; ` + made); code != 0 {
+				t.Fatal(out)
+			}
+			known := &git.Tracked{Git: git.Git{Environ: s.command("x").Env}}
+			s.o.Secret, s.o.Tracked = isSecret, func(paths []string) ([]string, string) { return known.Of(t.Context(), paths) }
+			lines := []string{"git status", "git status --porcelain -uall", "git ls-files -m -d -o --exclude-standard", "git stash list", "git diff", "git diff --stat HEAD", "git diff HEAD", "git diff HEAD~1 --stat", "git diff HEAD~1", "git log -p -2",
+				"cd tree 2>/dev/null && git status -s", "cd in 2>/dev/null && git status -s", "ls -l --time-style=+%s .env | cut -d' ' -f5,6"}
+			script := "exec 2>&1\n"
+			for _, line := range lines {
+				script += "(" + line + "); echo \"exit $?\"; echo ----\n"
+			}
+			in := strings.Split(s.sh(script).out, "----\n")
+			all, _ := outside(script)
+			out := strings.Split(all, "----\n")
+			last := "e=$(git add -A 2>&1); echo \"$e\" | sed '/^warning/d;/^hint/d;/^$/d'; git status -s" // changes something
+			lines, in[len(in)-1] = append(lines, last), s.sh(last).out
+			out[len(out)-1], _ = outside(last)
+			for i, line := range lines {
+				if in[i] == out[i] {
+					continue
+				}
+				needed := (name == "a secret is changed" || name == "in a folder of secrets" || name == "one that isn't known") && (strings.HasPrefix(line, "git diff") || line == last)
+				if !needed || !strings.Contains(in[i], ".env") && !strings.Contains(in[i], ".aws/config") || strings.Contains(in[i], "hunter2") {
+					t.Errorf("%s: inside it is\n%s\nand outside\n%s", line, in[i], out[i])
+				}
+			}
+			if r := s.sh("git add plain; git commit -qm three --allow-empty && git status -s"); r.end.Code != 0 || strings.Contains(r.out, "server.key") {
+				t.Errorf("a commit: exit %d, %s", r.end.Code, r.out)
+			}
+		})
 	}
 }

@@ -124,6 +124,9 @@ func (b *Box) files(p *boxinit.Profile) error {
 	}
 	if b.o.Secret != nil && p.Try[boxinit.Mounts] {
 		p.Sealed = b.sealed(p)
+		if b.o.Tracked != nil {
+			b.unchanged(p)
+		}
 	}
 	p.Hidden = slices.Clone(b.o.Hidden)
 	if b.o.Home != "" {
@@ -154,6 +157,14 @@ func (b *Box) sealed(p *boxinit.Profile) []string {
 		})
 	}
 	return secretsIn(roots, b.o.Secret, shown)
+}
+
+// unchanged has covered files look to version control as they are.
+func (b *Box) unchanged(p *boxinit.Profile) {
+	tracked, attributes := b.o.Tracked(p.Sealed)
+	if len(tracked) > 0 {
+		p.Sealed, p.Attributes, p.Env = apart(p.Sealed, tracked), attributes, toGit(p.Env)
+	}
 }
 
 // cache makes the folder that stands for the home's .cache.

@@ -16,6 +16,9 @@ import (
 // Name is the first argument that makes the binary a helper.
 const Name = "belay-sandbox"
 
+// Attributes is where git finds what the profile tells it.
+const Attributes = "/dev/.gitattributes"
+
 // Layers of a boundary, in the order they are applied.
 const (
 	Cgroup     = "cgroup"    // limits of all processes together

@@ -270,28 +270,25 @@ func (h *helper) hide() error {
 	return nil
 }
 
-// seal covers files and folders with ones that can't be opened. They stay visible: a
-// program that can't read its settings says so, and version control doesn't take an
-// empty file for a change.
+// seal covers files and folders with ones that can't be opened. They stay visible, with
+// their size and time: a program that can't read its settings says so, and nothing takes
+// them for changed.
 func (h *helper) seal() (string, error) {
 	if len(h.p.Sealed) == 0 {
 		return "", nil
 	}
-	file, dir := "/dev/.sealed", "/dev/.sealed.d"
-	if err := os.WriteFile(file, nil, 0); err != nil {
+	covers := "/dev/.sealed"
+	if err := mountAt("tmpfs", covers, unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC, fmt.Sprintf("mode=0700,size=64k,nr_inodes=%d", len(h.p.Sealed)+8)); err != nil {
 		return "", fmt.Errorf("hide secrets: %w", err)
 	}
-	if err := os.Mkdir(dir, 0); err != nil {
-		return "", fmt.Errorf("hide secrets: %w", err)
-	}
-	for _, p := range h.p.Sealed {
+	for i, p := range h.p.Sealed {
 		info, err := os.Lstat(p)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
-		cover := file
-		if err == nil && info.IsDir() {
-			cover = dir
+		cover := covers + "/" + strconv.Itoa(i)
+		if err == nil {
+			err = coverOf(info, cover)
 		}
 		if err == nil {
 			err = bindReadOnly(cover, p)
@@ -300,7 +297,26 @@ func (h *helper) seal() (string, error) {
 			return "", fmt.Errorf("hide %s: %w", p, err)
 		}
 	}
+	if h.p.Attributes != "" {
+		if err := os.WriteFile(Attributes, []byte(h.p.Attributes), 0o444); err != nil {
+			return "", fmt.Errorf("attributes for git: %w", err)
+		}
+	}
+	if err := unix.Unmount(covers, unix.MNT_DETACH); err != nil { // where they are mounted they stay
+		return "", fmt.Errorf("hide secrets: %w", err)
+	}
 	return strconv.Itoa(len(h.p.Sealed)) + " secrets hidden", nil
+}
+
+// coverOf makes what covers a file or folder.
+func coverOf(info fs.FileInfo, at string) error {
+	if info.IsDir() {
+		return os.Mkdir(at, 0)
+	}
+	if err := os.WriteFile(at, nil, 0o600); err != nil {
+		return err
+	}
+	return errors.Join(os.Truncate(at, info.Size()), os.Chmod(at, info.Mode()&0o100), os.Chtimes(at, info.ModTime(), info.ModTime()))
 }
 
 func bindReadOnly(from, to string) error {

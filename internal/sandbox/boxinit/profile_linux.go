@@ -19,26 +19,27 @@ type Profile struct {
 	Dir  string   `json:"dir"`
 	Env  []string `json:"env"`
 
-	Try       map[string]bool   `json:"try"` // layers to apply
-	Workspace string            `json:"workspace"`
-	Writable  []string          `json:"writable"` // paths, the workspace too if it is
-	Readable  []string          `json:"readable"` // shown though what is above them is hidden
-	Private   []string          `json:"private"`  // folders that are empty and the program's own
-	Home      string            `json:"home"`     // below one of them
-	Cache     string            `json:"cache"`    // folder that is the home's .cache; empty is none
-	Hidden    []string          `json:"hidden"`   // files and folders that are shown empty
-	Sealed    []string          `json:"sealed"`   // files and folders that can't be opened
-	Pinned    []string          `json:"pinned"`   // folders that can't be moved away
-	Guarded   []string          `json:"guarded"`  // that can't be changed
-	Network   string            `json:"network"`
-	Limits    Limits            `json:"limits"`
-	Groups    string            // how the limits of all together are made
-	Cgroups   []string          `json:"cgroups"` // files by which groups are joined
-	Others    int               `json:"others"`  // processes and threads that the system counts with the program's
-	Outside   map[string]uint64 `json:"outside"` // numbers of the runtime's namespaces
-	Seen      map[string]Place  `json:"seen"`    // private folders as the runtime sees them
-	Linger    time.Duration     `json:"linger"`
-	Grace     time.Duration     `json:"grace"`
+	Try        map[string]bool   `json:"try"` // layers to apply
+	Workspace  string            `json:"workspace"`
+	Writable   []string          `json:"writable"`   // paths, the workspace too if it is
+	Readable   []string          `json:"readable"`   // shown though what is above them is hidden
+	Private    []string          `json:"private"`    // folders that are empty and the program's own
+	Home       string            `json:"home"`       // below one of them
+	Cache      string            `json:"cache"`      // folder that is the home's .cache; empty is none
+	Hidden     []string          `json:"hidden"`     // files and folders that are shown empty
+	Sealed     []string          `json:"sealed"`     // files and folders that can't be opened
+	Attributes string            `json:"attributes"` // of those, for git
+	Pinned     []string          `json:"pinned"`     // folders that can't be moved away
+	Guarded    []string          `json:"guarded"`    // that can't be changed
+	Network    string            `json:"network"`
+	Limits     Limits            `json:"limits"`
+	Groups     string            // how the limits of all together are made
+	Cgroups    []string          `json:"cgroups"` // files by which groups are joined
+	Others     int               `json:"others"`  // processes and threads that the system counts with the program's
+	Outside    map[string]uint64 `json:"outside"` // numbers of the runtime's namespaces
+	Seen       map[string]Place  `json:"seen"`    // private folders as the runtime sees them
+	Linger     time.Duration     `json:"linger"`
+	Grace      time.Duration     `json:"grace"`
 }
 
 // Place is a file's identity.

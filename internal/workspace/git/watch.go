@@ -174,6 +174,7 @@ type stamp struct {
 	ino        uint64
 	size       int64
 	sec, nsec  int64
+	mtime      int64 // in seconds
 	mode       uint32
 	unsettled  bool // it changed just now: another change could have the same time
 	isThere    bool
@@ -190,7 +191,7 @@ func stampFrom(at from, path string) stamp {
 	if err := lstat(at, path, &st); err != nil {
 		return stamp{}
 	}
-	s := stamp{ino: st.Ino, size: st.Size, sec: int64(st.Ctim.Sec), nsec: int64(st.Ctim.Nsec), mode: uint32(st.Mode), isThere: true} //nolint:unconvert // other systems have other types
+	s := stamp{ino: st.Ino, size: st.Size, sec: int64(st.Ctim.Sec), nsec: int64(st.Ctim.Nsec), mtime: int64(st.Mtim.Sec), mode: uint32(st.Mode), isThere: true} //nolint:unconvert // other systems have other types
 	age := time.Since(time.Unix(s.sec, s.nsec))
 	wait := settled
 	if s.nsec == 0 { // a file system with whole seconds
