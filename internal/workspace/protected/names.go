@@ -1,48 +1,21 @@
 package protected
 
-import "slices"
+import (
+	_ "embed"
+	"strings"
+)
 
-// entries are the names, by who runs or obeys them. Source: the documentation of
-// the programs, and advisories about agents that were made to write such a file.
-var entries = slices.Concat(core, of(
-	"git or another version control runs or obeys it",
-	".git/info", ".git/modules", ".git/worktrees", ".git/commondir", ".git/gitdir", ".gitmodules", ".gitattributes", ".gitconfig", ".config/git", ".hg/hgrc", ".husky", ".pre-commit-config.yaml", "lefthook.y*", ".lefthook.y*",
-), of(
-	"a shell or the login runs it",
-	".bashrc", ".bash_profile", ".bash_login", ".bash_logout", ".bash_aliases", ".profile", ".zshrc", ".zshenv", ".zprofile", ".zlogin", ".zlogout", ".kshrc", ".cshrc", ".tcshrc", ".login",
-	".inputrc", ".config/fish", ".config/autostart", ".config/systemd", ".envrc", ".direnv", ".tool-versions", ".mise.toml", "mise.toml", ".config/mise",
-), of(
-	"an editor runs or obeys it",
-	".vscode", "*.code-workspace", ".idea", ".zed", ".fleet", ".vimrc", ".exrc", ".nvimrc", ".nvim.lua", ".vim", ".config/nvim", ".emacs", ".emacs.d", ".dir-locals.el", ".sublime-project",
-	".devcontainer", ".devcontainer.json",
-), of(
-	"it gives agents instructions, or programs to run",
-	".cursor", ".cursorrules", ".claude", ".claude.json", "claude.md", "claude.local.md", "agents.md", "agents.override.md", ".agents", "gemini.md", ".gemini", ".codex", ".openclaw", ".opencode", "opencode.json", "opencode.jsonc",
-	".windsurf", ".windsurfrules", ".continue", ".continuerules", ".clinerules", ".cline", ".roo", ".roorules", ".roomodes", ".kilocode", ".kiro", ".junie", ".goosehints", ".goose", ".amazonq", ".augment",
-	".trae", ".qwen", "qwen.md", ".crush.json", "crush.json", ".aider.conf.yml", ".github/copilot-instructions.md", ".github/instructions", ".github/chatmodes", ".github/prompts", ".github/agents",
-), of(
-	"agents and editors start servers from it",
-	".mcp.json", "mcp.json", "mcp_config.json", ".mcp",
-), of(
-	"a package manager runs what it names, or fetches from where it says",
-	".npmrc", ".yarnrc", ".yarnrc.yml", ".yarn/plugins", ".yarn/releases", ".pnpmfile.cjs", ".pnpmfile.mjs", "bunfig.toml", ".pypirc", "pip.conf", ".pip", ".config/pip", ".bundle/config", ".gemrc", ".condarc", ".composer/config.json",
-), of(
-	"a build tool runs or obeys it before anything else",
-	".cargo/config", ".cargo/config.toml", ".mvn", ".bazelrc", "tools/bazel", ".bazeliskrc", ".bazelversion", ".gradle/init.gradle", ".gradle/init.d", ".gradle/gradle.properties", ".buckconfig", ".config/go",
-), of(
-	"a server that builds the project runs it, with its keys",
-	".github/workflows", ".github/actions", ".gitlab-ci.yml", ".circleci", ".travis.yml", ".buildkite", "azure-pipelines.yml", "bitbucket-pipelines.yml", "jenkinsfile",
-), of(
-	"a program runs or obeys it wherever it is started",
-	".gdbinit", ".lldbinit", ".pdbrc", ".irbrc", ".pryrc", ".rprofile", ".ghci", ".psqlrc", ".sqliterc", ".curlrc", ".wgetrc", ".screenrc", ".tmux.conf", ".nanorc", "sitecustomize.py", "usercustomize.py",
-), of(
-	"keys and the names of trusted machines are kept there",
-	".ssh", ".aws", ".gnupg", ".kube", ".docker", ".netrc", ".git-credentials",
-))
+// namesText is the list, by who runs or obeys the files, with a source for each.
+//
+//go:embed names.txt
+var namesText string
+
+// entries are the names of the list, and the core ones.
+var entries = index(append(read(namesText), core...))
 
 // lured are names of project code that runs unasked. Agents write them all the
 // time, so they count only where untrusted content may have asked for it.
-var lured = of("it runs whenever tests or tools of the project are started", "conftest.py", "setup.cfg", "tox.ini", "noxfile.py")
+var lured = index(of("it runs whenever tests or tools of the project are started", "conftest.py", "setup.cfg", "tox.ini", "noxfile.py"))
 
 // core are the names that file tools never write.
 var core = []Entry{
@@ -52,10 +25,47 @@ var core = []Entry{
 	{Name: ".git/**/config*", Why: "git obeys it, and runs what it names"},
 }
 
+var coreNames = index(core)
+
+// read reads a list: kinds in brackets, and below each lines of a source and names.
+func read(text string) (all []Entry) {
+	why := ""
+	for line := range strings.Lines(text) {
+		line = strings.TrimSpace(line)
+		switch kind, is := strings.CutPrefix(line, "["); {
+		case line == "" || line[0] == '#':
+		case is:
+			why = strings.TrimSuffix(kind, "]")
+		default:
+			all = append(all, of(why, strings.Fields(line)[1:]...)...)
+		}
+	}
+	return all
+}
+
 func of(why string, names ...string) []Entry {
 	out := make([]Entry, len(names))
 	for i, n := range names {
 		out[i] = Entry{Name: n, Why: why}
 	}
 	return out
+}
+
+// list is some entries, by their first component where that is no pattern.
+type list struct {
+	plain    map[string][]Entry
+	patterns []Entry
+}
+
+func index(all []Entry) list {
+	l := list{plain: map[string][]Entry{}}
+	for _, e := range all {
+		first, _, _ := strings.Cut(e.Name, "/")
+		if strings.Contains(first, "*") {
+			l.patterns = append(l.patterns, e)
+		} else {
+			l.plain[first] = append(l.plain[first], e)
+		}
+	}
+	return l
 }

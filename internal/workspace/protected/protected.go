@@ -12,8 +12,7 @@ import "strings"
 type Entry struct {
 	// Name is the end of a path, or its last folders: one component or several with
 	// slashes, in lower case. What lies below is protected as well. A component **
-	// stands for any number of folders, and a * at the begin or end of one for any
-	// characters. The name .git alone is the file, not the folder's contents.
+	// stands for any number of folders, and a * in one for any characters. The name .git alone is the file, not the folder's contents.
 	Name string
 	// Why names what runs or obeys it.
 	Why string
@@ -31,11 +30,11 @@ func Lured(p string) (Entry, bool) { return find(p, lured) }
 
 // Core reports whether a core name protects a path.
 func Core(p string) bool {
-	_, ok := find(p, core)
+	_, ok := find(p, coreNames)
 	return ok
 }
 
-func find(p string, among []Entry) (Entry, bool) {
+func find(p string, among list) (Entry, bool) {
 	for i := range len(p) {
 		if p[i] == '/' || i > 0 && p[i-1] != '/' {
 			continue
@@ -48,17 +47,19 @@ func find(p string, among []Entry) (Entry, bool) {
 }
 
 // at looks for an entry that begins with the first component of a path.
-func at(p string, among []Entry) (Entry, bool) {
+func at(p string, among list) (Entry, bool) {
 	first, rest, _ := strings.Cut(p, "/")
 	if first = fold(first); first == "" {
 		return Entry{}, false
 	}
-	for _, e := range among {
-		want, more, deep := strings.Cut(e.Name, "/")
-		switch {
-		case !like(want, first):
-		case deep && fits(more, rest), !deep && (want != ".git" || strings.Trim(rest, "/") == ""):
-			return e, true
+	for _, some := range [][]Entry{among.plain[first], among.patterns} {
+		for _, e := range some {
+			want, more, deep := strings.Cut(e.Name, "/")
+			switch {
+			case !like(want, first):
+			case deep && fits(more, rest), !deep && (want != ".git" || strings.Trim(rest, "/") == ""):
+				return e, true
+			}
 		}
 	}
 	return Entry{}, false
@@ -80,13 +81,11 @@ func fits(want, p string) bool {
 
 // like compares one component.
 func like(want, name string) bool {
-	if end, ok := strings.CutPrefix(want, "*"); ok {
-		return strings.HasSuffix(name, end)
+	begin, end, pattern := strings.Cut(want, "*")
+	if !pattern {
+		return want == name
 	}
-	if begin, ok := strings.CutSuffix(want, "*"); ok {
-		return strings.HasPrefix(name, begin)
-	}
-	return want == name
+	return len(name) >= len(begin)+len(end) && strings.HasPrefix(name, begin) && strings.HasSuffix(name, end)
 }
 
 // fold is a name as a file system that ignores case and invisible characters

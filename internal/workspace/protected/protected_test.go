@@ -14,6 +14,8 @@ func TestProtectedNamesAreFoundHoweverTheyAreSpelled(t *testing.T) {
 		"AGENTS.md", "docs/claude.md", "GEMINI.MD", ".mcp.json", ".cursor/mcp.json", ".belay", ".belay/policy.yaml", "a/.Belay/x", ".g\u200cit/config", ".g\u0131t/config", "x.code-workspace",
 		".github/workflows/ci.yml", "sub/.GitHub/Workflows/x.yaml", ".gitlab-ci.yml", "a/.gitattributes", ".gitmodules", "x/sitecustomize.py", ".bashrc", "a/b/.tool-versions", ".bazelrc", ".idea/x.iml", "pkg/AGENTS.md", "a/.codex/config.toml", ".gemini/settings.json",
 		".github/copilot-instructions.md", ".pre-commit-config.yaml", "lefthook.yaml",
+		".jj/repo/config.toml", "lefthook-local.yml", ".helix/languages.toml", ".Renviron", ".pnp.cjs", "rust-toolchain.toml", "gradle/wrapper/gradle-wrapper.properties", "mise.local.toml", "a/.mise.ci.toml", ".forgejo/workflows/x.yml",
+		"Jenkinsfile.release", "cloudbuild.yaml", ".gitlab-ci/build.yml", ".idx/dev.nix", ".github/CODEOWNERS", "docs/CODEOWNERS", "WARP.md", ".clinerules-code", ".openhands/microagents/x.md", "pkg/Directory.Build.targets", "x-gdb.py", "jupyter_server_config.py",
 	} {
 		e, ok := Of(p)
 		if !ok || e.Why == "" || e.Name == "" {
@@ -23,6 +25,7 @@ func TestProtectedNamesAreFoundHoweverTheyAreSpelled(t *testing.T) {
 	for _, p := range []string{
 		"", ".", "/", "README.md", ".gitignore", ".github/dependabot.yml", "conftest.py", ".git/description", ".git/index", "git/config", "hooks/x", "envrc", "tools/bazel.md", "cargo/config.toml",
 		".cargo/registry", "claude.mdx", "my-agents.md", ".belayrc", "a.vscode", ".yarn/cache/x", "src/config", "toolsbazel", "tools", "code-workspace",
+		"lefthook_test.go", "mise.md", "rules", "conventions.txt", "drone.yml.md", "gradle/libs.versions.toml", "buildspec", "my.bazel", "jupyter_notes.md", ".github/ISSUE_TEMPLATE/x.md", "Dockerfile", "Makefile", "package.json", "go.mod",
 	} {
 		if e, ok := Of(p); ok {
 			t.Errorf("%q is protected by %q", p, e.Name)
@@ -41,11 +44,22 @@ func TestCoreNamesAreFoundBehindOthers(t *testing.T) {
 	}
 }
 
-// A name that can't be found by itself protects nothing.
+// A name that can't be found by itself protects nothing, and one without a kind and a
+// source belongs to nobody.
 // Guarantee: G50.
 func TestEachEntryProtectsItself(t *testing.T) {
-	seen := map[string]bool{}
-	for _, e := range entries {
+	seen, kind := map[string]bool{}, ""
+	for i, line := range strings.Split(namesText, "\n") {
+		fields := strings.Fields(line)
+		switch {
+		case len(fields) == 0 || fields[0] == "#":
+		case strings.HasPrefix(line, "["):
+			kind = line
+		case kind == "" || len(fields) < 2 || !strings.HasPrefix(fields[0], "https://") && !strings.HasPrefix(fields[0], "http://"):
+			t.Errorf("line %d is no source with names, below a kind: %s", i+1, line)
+		}
+	}
+	for _, e := range append(read(namesText), core...) {
 		switch p := strings.ReplaceAll(strings.ReplaceAll(e.Name, "**/", ""), "*", "x"); {
 		case seen[e.Name], e.Why == "", e.Name != strings.ToLower(e.Name), strings.HasPrefix(e.Name, "/"):
 			t.Errorf("%+v: twice, without a reason, not in lower case or absolute", e)
@@ -56,10 +70,13 @@ func TestEachEntryProtectsItself(t *testing.T) {
 			}
 		}
 	}
+	if len(seen) < 600 {
+		t.Errorf("the list has %d names", len(seen))
+	}
 }
 
 func FuzzOf(f *testing.F) {
-	for _, e := range entries {
+	for _, e := range read(namesText) {
 		f.Add(e.Name)
 	}
 	f.Add(strings.Repeat(".git/", 1000) + "x")

@@ -17,6 +17,8 @@ var secretPlaces = of(
 	".bash_history", ".zsh_history",
 )
 
+var secretList = index(secretPlaces)
+
 // keyFiles are names of files that are keys, and secretFiles of those that hold
 // other secrets, unless they are code.
 var (
@@ -49,7 +51,7 @@ func Secret(p string) string {
 	if p == "" || len(p) > 4096 || template(name) || strings.HasSuffix(name, ".pub") || name == "known_hosts" {
 		return ""
 	}
-	if e, ok := find(p, secretPlaces); ok {
+	if e, ok := find(p, secretList); ok {
 		return e.Why
 	}
 	if e, ok := named(name, keyFiles); ok {
@@ -74,7 +76,7 @@ func Secret(p string) string {
 // SecretPlace reports whether a path is a folder, or a file, of those that hold
 // nothing but keys.
 func SecretPlace(p string) bool {
-	_, ok := find(p, secretPlaces)
+	_, ok := find(p, secretList)
 	return ok
 }
 
