@@ -45,9 +45,7 @@ func TestAHandlerThatPanicsAnswersAndIsSeen(t *testing.T) {
 	r := w.serve(t, once, func(c *Config) {
 		c.Log = slog.New(slog.NewJSONHandler(&log, nil))
 		c.Commands = append(c.Commands, app.Define("explode", auth.Work, true, "Explode.", func(context.Context, *app.Call, *struct{}) (*app.Result, error) {
-			var none map[string]string
-			none["x"] = "y"
-			return nil, nil
+			panic("it exploded")
 		}))
 		c.Reads = append(c.Reads, app.DefineRead(app.Read{Name: "burst", Path: "/v1/burst", Doc: "Burst."}, func(context.Context, *app.Call, app.Fresh, app.Query) (*app.Result, error) {
 			panic("it burst")

@@ -53,12 +53,6 @@ func (p *purse) asked() *grant.Grant[belay.ThreadID] {
 	return find(p.Grants, func(g *grant.Grant[belay.ThreadID]) bool { return !g.Given })
 }
 
-// waits reports whether the session hasn't answered.
-func (p *purse) waits() bool {
-	asked := p.asked()
-	return asked != nil && !asked.Refused
-}
-
 // spend counts what is used while the session limits it.
 func (p *purse) spend(a belay.Amounts) { p.Spent = p.Spent.Add(a.Only(p.Limit)) }
 
