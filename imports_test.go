@@ -46,7 +46,7 @@ var layers = map[string]layer{
 	"internal/core/session":        {floor: 3, own: []string{".", "event", "internal/core", "internal/core/grant", "internal/lib/match", "internal/policy"}, deny: impure},
 	"internal/core/thread":         {floor: 3, own: []string{".", "event", "internal/core", "internal/core/budget", "internal/core/grant", "internal/lib/match", "internal/policy"}, deny: impure},
 	"internal/core/task":           {floor: 3, own: []string{".", "event", "internal/core"}, deny: impure},
-	"internal/workspace/protected": {deny: impure},
+	"internal/workspace/protected": {deny: []string{"context", "os", "net", "net/http", "database/sql", "io/fs", "os/exec", "syscall", "log", "log/slog"}},
 	"internal/policy/shell":        {floor: 1, own: []string{"internal/lib/match", "internal/workspace/protected"}, modules: []string{"mvdan.cc/sh/v3/syntax"}, deny: impure},
 	"internal/policy":              {floor: 2, own: []string{".", "internal/lib/match", "internal/workspace/protected", "internal/policy/shell"}, modules: []string{"cel.dev/cel-go/cel", "cel.dev/cel-go/common/ast", "cel.dev/cel-go/common/operators"}, deny: impure},
 	"internal/core/simulate":       {floor: 4, own: []string{".", "event", "internal/core/thread", "internal/lib/match", "internal/policy"}, deny: impure},

@@ -3,6 +3,7 @@ package protected
 import (
 	_ "embed"
 	"strings"
+	"sync"
 )
 
 // namesText is the list, by who runs or obeys the files, with a source for each.
@@ -10,8 +11,9 @@ import (
 //go:embed names.txt
 var namesText string
 
-// entries are the names of the list, and the core ones.
-var entries = index(append(read(namesText), core...))
+// entries are the names of the list, and the core ones. They are read when they are first
+// asked for: most commands never do.
+var entries = sync.OnceValue(func() list { return index(append(read(namesText), core...)) })
 
 // lured are names of project code that runs unasked. Agents write them all the
 // time, so they count only where untrusted content may have asked for it.

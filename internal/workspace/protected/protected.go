@@ -22,7 +22,7 @@ type Entry struct {
 // or absolute. Case doesn't matter, nor do characters that are invisible or that
 // some file systems drop. The folders that a workspace lies in aren't part of
 // it, so cut them off an absolute path first.
-func Of(p string) (Entry, bool) { return find(p, entries) }
+func Of(p string) (Entry, bool) { return find(p, entries()) }
 
 // Lured is the entry of a name that counts once content from outside is in the
 // conversation.
