@@ -189,11 +189,13 @@ func earliest(a, b time.Time) time.Time {
 // record takes what an effect reports. One that was given up isn't heard, and doesn't
 // end a later run of the same key.
 func (v *drive) record(b *batch, r report) {
-	if v.running[r.run.key] != r.run {
+	select {
+	case <-r.run.gone:
 		if r.ack != nil {
 			r.ack <- errGivenUp
 		}
 		return
+	default:
 	}
 	if r.ended {
 		r.run.cancel()
