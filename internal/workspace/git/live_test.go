@@ -102,6 +102,7 @@ func TestProtectedNamesThatStayWhileProgramsRun(t *testing.T) {
 			if _, err := os.Lstat(filepath.Join(dir, c.stays)); err != nil {
 				t.Error(err)
 			}
+			w.Look(t.Context(), c.p, true) // ends it: else it puts back what the test removes
 		})
 	}
 }
