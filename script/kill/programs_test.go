@@ -39,7 +39,7 @@ var first = strings.Repeat("u", 1<<20) + "\n"
 var scripts = map[string]string{
 	"once.sh":  tethered + "echo run >>effects.log; echo ran\n",
 	"heeds.sh": tethered + "head -c 1048576 /dev/zero | tr '\\0' u; echo; echo up >>up.log; while read x; do echo heard $x; done; exec sleep 600\n",
-	"tty.sh":   tethered + "test -t 0 && echo tty >>tty.log; exec sleep 600\n",
+	"tty.sh":   tethered + "test -t 0 && echo tty >>tty.log; echo on; exec sleep 600\n",
 }
 
 const tethered = `exec 3>tether
@@ -102,8 +102,9 @@ func (l *programs) say(a modelserver.Asked) modelserver.Scene {
 		{"exec", args{"command": "sh once.sh"}},
 		{"exec", args{"command": "sh heeds.sh", "background_after": 0.05}},
 		{"process_send", args{"id": id(1), "input": "hello\n"}},
-		{"process", args{"id": id(1), "offset": len(first), "wait_seconds": 5}},
+		{"process", args{"id": id(1), "offset": len(first), "wait_seconds": 40}},
 		{"exec", args{"command": "sh tty.sh", "background_after": 0.05, "tty": true}},
+		{"process", args{"id": id(4), "offset": 0, "wait_seconds": 40}},
 		{"process_send", args{"id": id(4), "control": "kill"}},
 		{"process", args{"id": id(1), "offset": 2 * len(first), "wait_seconds": 99}},
 		{"complete_task", args{"summary": "done"}},
@@ -189,13 +190,13 @@ type told struct {
 	applied int
 	started []event.Envelope
 	ends    map[belay.ProcessID][]event.Payload
-	outputs map[belay.ProcessID][]event.Payload
+	outputs map[belay.ProcessID][]event.ProcessOutput
 	asks    int
 }
 
 func (l *programs) told() told {
 	l.t.Helper()
-	d := told{ends: map[belay.ProcessID][]event.Payload{}, outputs: map[belay.ProcessID][]event.Payload{}}
+	d := told{ends: map[belay.ProcessID][]event.Payload{}, outputs: map[belay.ProcessID][]event.ProcessOutput{}}
 	if !l.look() {
 		return d
 	}
@@ -251,10 +252,13 @@ func (l *programs) afterKill(what string) (s sight) {
 		if o := l.run(nil, "--json", "process", "list"); !strings.Contains(o.out, `"process":"`+string(id)+`"`) || strings.Contains(o.out, `"status":"background"`) || strings.Contains(o.out, `"status":"running"`) {
 			l.t.Errorf("%s: the list says %s", what, o.out)
 		}
-		if len(d.outputs[id]) > 0 {
+		if told := d.outputs[id]; len(told) > 0 {
 			s.read++
-			if o := l.run(nil, "process", "output", string(id)); o.exit != 0 || len(o.out) < len(first)/2 || !strings.HasPrefix(first+"heard hello\n", o.out) {
-				l.t.Errorf("%s: of its output there are %d bytes, which end %q", what, len(o.out), o.out[max(0, len(o.out)-80):])
+			from, kept := told[len(told)-1].Offset, told[len(told)-1].Text
+			o := l.run(nil, "process", "output", string(id))
+			whole := strings.HasPrefix("ran\n", o.out) || strings.HasPrefix("on\r\n", o.out) || strings.HasPrefix(first+"heard hello\n", o.out)
+			if o.exit != 0 || !whole || int64(len(o.out)) < max(from+int64(len(kept)), 1) {
+				l.t.Errorf("%s: of its output there are %d bytes of at least %d, which end %q", what, len(o.out), from+int64(len(kept)), o.out[max(0, len(o.out)-80):])
 			}
 		}
 	}
