@@ -3,6 +3,7 @@ package block
 import (
 	"cmp"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -54,6 +55,43 @@ type Preview struct {
 	Text    string   `json:"text,omitempty"`    // of a text
 	Options []string `json:"options,omitempty"` // of an agent's question: to choose from
 	Prefix  string   `json:"prefix,omitempty"`  // proposed for an answer with scope prefix; empty: none is
+
+	Offers []Offer  `json:"offers,omitempty"` // what an answer can allow beyond the call; another scope is refused
+	Taint  []string `json:"taint,omitempty"`  // because of which it is asked, as kind:origin: clearTaint trusts it
+}
+
+// Offer is something that an answer can allow beyond the call that asks.
+type Offer struct {
+	Scope  string   `json:"scope"`            // session, prefix, count, until
+	Covers string   `json:"covers"`           // tool, host, words, files, call
+	Prefix string   `json:"prefix,omitempty"` // the host, the words, the folder
+	Taint  []string `json:"taint,omitempty"`  // what the calls bring from outside, kind:origin, which a yes accepts
+}
+
+// Offer is what an answer with a scope can allow, or nil.
+func (p *Preview) Offer(scope string) *Offer {
+	if p == nil {
+		return nil
+	}
+	if i := slices.IndexFunc(p.Offers, func(o Offer) bool { return o.Scope == scope }); i >= 0 {
+		return &p.Offers[i]
+	}
+	return nil
+}
+
+// What is what it covers in words, of a call of a tool that runs a command or not.
+func (o *Offer) What(tool string, command bool) string {
+	switch {
+	case o.Covers == "call":
+		return "exactly this call"
+	case o.Covers == "words":
+		return fmt.Sprintf("commands that begin with %q", Line(o.Prefix))
+	case o.Covers != "tool":
+		return "only " + Line(o.Prefix)
+	case command:
+		return "every command"
+	}
+	return "every " + Line(tool)
 }
 
 // Show puts what an answer is about into the block of its question, with the version

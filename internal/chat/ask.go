@@ -113,6 +113,10 @@ func (c asking) answers(k screen.Key) bool {
 			return respond(map[string]any{"decision": "deny", "message": why})
 		})
 	case "t":
+		if q.Kind == "permission" {
+			respond(map[string]any{"decision": "allow", "clearTaint": true})
+			break
+		}
 		c.enter("answer", "", func(text string) bool {
 			return strings.TrimSpace(text) != "" && respond(map[string]any{"decision": "answer", "message": text})
 		})
@@ -183,7 +187,10 @@ func (c asking) explain(q *question) {
 			why += " in mode " + modeName(belay.Mode(q.Mode))
 		}
 	}
-	c.print(block.Line("  why: "+why+"; /why "+string(q.ID)+" tells more"),
-		"  y allows this call alone, as it is shown. a and s allow more until the session ends; /grants lists that, and takes it back.",
-		block.Line("  n denies it, and the model reads why. Without an answer it is denied on "+q.Until.Local().Format("2 Jan 15:04")+"."))
+	lines := []string{block.Line("  why: " + why + "; /why " + string(q.ID) + " tells more"),
+		"  y allows this call alone, as it is shown. a and s allow more until the session ends, where that holds; /grants lists it, and takes it back."}
+	if len(q.Taint) > 0 {
+		lines = append(lines, block.Line("  t says that you looked at what came from outside ("+strings.Join(q.Taint, ", ")+") and trust it: it is no reason to ask any more. That is recorded."))
+	}
+	c.print(append(lines, block.Line("  n denies it, and the model reads why. Without an answer it is denied on "+q.Until.Local().Format("2 Jan 15:04")+"."))...)
 }

@@ -59,25 +59,32 @@ func (q *question) choices() []choice {
 	case "acceptance":
 		return []choice{{"y", "yes, it is done"}, no}
 	}
-	if q.Wider {
-		return []choice{{"y", "run it again"}, {"s", "exactly this call, this session"}, no, explain}
-	}
 	all := []choice{{"y", "once"}}
-	if q.alike > 0 {
+	if q.Wider {
+		all[0].label = "run it again"
+	}
+	if q.alike > 0 && !q.Wider {
 		all = append(all, choice{"l", fmt.Sprintf("once for all %d that ask it", q.alike+1)})
 	}
+	command := q.Shows == block.PreviewCommand
+	prefix, session := q.Offer("prefix"), q.Offer("session")
 	switch {
-	case q.Prefix == "":
-	case q.Shows == block.PreviewCommand:
-		all = append(all, choice{"a", fmt.Sprintf("commands that begin with %q", block.Line(q.Prefix))})
+	case prefix == nil, session != nil && session.Covers == prefix.Covers:
+	case command:
+		all = append(all, choice{"a", prefix.What(q.Tool, command)})
 	default:
-		all = append(all, choice{"a", "only " + block.Line(q.Prefix) + ", this session"})
+		all = append(all, choice{"a", prefix.What(q.Tool, command) + ", this session"})
 	}
-	every := "every " + block.Line(q.Tool) + ", this session"
-	if q.Shows == block.PreviewCommand {
-		every = "every command, this session"
+	if session != nil {
+		all = append(all, choice{"s", session.What(q.Tool, command) + ", this session"})
 	}
-	return append(all, choice{"s", every}, choice{"e", "edit"}, no, explain)
+	if len(q.Taint) > 0 {
+		all = append(all, choice{"t", "trust what was read, and allow it once"})
+	}
+	if !q.Wider {
+		all = append(all, choice{"e", "edit"})
+	}
+	return append(all, no, explain)
 }
 
 // choose returns the choice of a key; false: the key answers nothing.

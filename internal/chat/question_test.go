@@ -34,19 +34,34 @@ func TestAQuestionTakesNoKeyMeantForTheComposer(t *testing.T) {
 	}
 }
 
-// TestChoicesSayWhatTheyCover reads the choices of each kind of question.
+// TestChoicesSayWhatTheyCover reads the choices of each kind of question: what an answer
+// couldn't allow is none.
+// Guarantee: G93.
 func TestChoicesSayWhatTheyCover(t *testing.T) {
+	offers := func(o ...block.Offer) []block.Offer { return o }
+	tool, call := block.Offer{Scope: "session", Covers: "tool"}, block.Offer{Scope: "session", Covers: "call"}
+	words, folder := block.Offer{Scope: "prefix", Covers: "words", Prefix: "go test"}, block.Offer{Scope: "prefix", Covers: "files", Prefix: "a.go"}
+	host, named := block.Offer{Scope: "session", Covers: "host", Prefix: "a.example"}, block.Offer{Scope: "prefix", Covers: "host", Prefix: "a.example"}
 	for _, c := range []struct {
 		p    block.Preview
 		want string
 	}{
-		{block.Preview{Kind: "permission", Tool: "exec", Shows: block.PreviewCommand, Prefix: "go test"},
+		{block.Preview{Kind: "permission", Tool: "exec", Shows: block.PreviewCommand, Offers: offers(words, tool)},
 			`y once|a commands that begin with "go test"|s every command, this session|e edit|n no, and say why|? explain`},
-		{block.Preview{Kind: "permission", Tool: "exec", Shows: block.PreviewCommand},
+		{block.Preview{Kind: "permission", Tool: "exec", Shows: block.PreviewCommand, Offers: offers(tool)},
 			`y once|s every command, this session|e edit|n no, and say why|? explain`},
-		{block.Preview{Kind: "permission", Tool: "edit", Shows: block.PreviewDiff, Prefix: "a.go"},
+		{block.Preview{Kind: "permission", Tool: "exec", Shows: block.PreviewCommand, Offers: offers(call)},
+			`y once|s exactly this call, this session|e edit|n no, and say why|? explain`},
+		{block.Preview{Kind: "permission", Tool: "exec", Shows: block.PreviewCommand, Taint: []string{"web:a.example"}},
+			`y once|t trust what was read, and allow it once|e edit|n no, and say why|? explain`},
+		{block.Preview{Kind: "permission", Tool: "web_fetch", Shows: block.PreviewText, Offers: offers(host, named)},
+			`y once|s only a.example, this session|e edit|n no, and say why|? explain`},
+		{block.Preview{Kind: "permission", Tool: "web_fetch", Shows: block.PreviewText, Offers: offers(named), Taint: []string{"mcp:desk"}},
+			`y once|a only a.example, this session|t trust what was read, and allow it once|e edit|n no, and say why|? explain`},
+		{block.Preview{Kind: "permission", Tool: "edit", Shows: block.PreviewDiff, Offers: offers(folder, tool)},
 			`y once|a only a.go, this session|s every edit, this session|e edit|n no, and say why|? explain`},
-		{block.Preview{Kind: "permission", Tool: "exec", Wider: true}, `y run it again|s exactly this call, this session|n no, and say why|? explain`},
+		{block.Preview{Kind: "permission", Tool: "exec", Wider: true}, `y run it again|n no, and say why|? explain`},
+		{block.Preview{Kind: "permission", Tool: "exec", Wider: true, Offers: offers(call)}, `y run it again|s exactly this call, this session|n no, and say why|? explain`},
 		{block.Preview{Kind: "question", Options: []string{"red", "blue"}}, `1 red|2 blue|t type an answer|n give no answer`},
 		{block.Preview{Kind: "continue"}, `y go on|n no`},
 		{block.Preview{Kind: "budget"}, `y raise it|+ by another amount|n no`},

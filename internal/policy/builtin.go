@@ -111,12 +111,12 @@ func guarding() []Rule {
 		{ID: protectedRule, Match: Match{Mode: without(belay.ModeBypass), Flow: []string{"protected"}}, Verdict: Ask, Firm: true,
 			Code: "PROTECTED_NAME", Reason: "it writes what something else runs or obeys"},
 		{ID: "tainted-egress", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"any"}}, Verdict: Ask,
-			Code: codeEgress, Reason: "content from outside is " + inConversation + ", and the call can send data out", Tags: []string{taintTag}},
+			Code: codeEgress, Reason: "content from outside is " + inConversation + ", and the call can send data out", Tags: []string{TagTaint}},
 		{ID: "tainted-secret", Priority: 600, Match: Match{Mode: belay.Modes, Flow: []string{"secret"}, Taint: []string{"any", TaintWorkspace}}, Verdict: Ask,
-			Code: codeSecret, Reason: "content of others is " + inConversation + ", and the call reads a secret", Tags: []string{taintTag}},
+			Code: codeSecret, Reason: "content of others is " + inConversation + ", and the call reads a secret", Tags: []string{TagTaint}},
 		{ID: secretFile, Priority: 590, Match: Match{Mode: belay.Modes, Flow: []string{secretFile}}, Verdict: Ask,
 			Code: "SECRET_FILE", Reason: "it names a file that usually holds a secret"},
 		{ID: "tainted-leak", Match: Match{Mode: belay.Modes, Flow: []string{"egress"}, Taint: []string{"secret"}}, Verdict: Ask, Firm: true,
-			Code: codeLeak, Reason: "a secret was read and content of others is " + inConversation + ": what the call sends could be that secret", Tags: []string{taintTag}},
+			Code: codeLeak, Reason: "a secret was read and content of others is " + inConversation + ": what the call sends could be that secret", Tags: []string{TagTaint}},
 	}
 }

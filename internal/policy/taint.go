@@ -54,8 +54,8 @@ const (
 // inConversation is where the reasons of these rules have room for what it is.
 const inConversation = "in the conversation"
 
-// taintTag marks verdicts that taint is the reason of.
-const taintTag = "taint"
+// TagTaint marks verdicts that taint is the reason of.
+const TagTaint = "taint"
 
 // explainTaint says of a verdict that taint is the reason of what the conversation has
 // from outside, whence, and what helps. A rule or grant that doesn't count because of it
@@ -73,7 +73,7 @@ func (s *Set) explainTaint(v *Verdict, r *Request) {
 			return
 		}
 		v.Reason += "; what would allow it doesn't count, because untrusted content is " + inConversation
-		v.Tags = union(v.Tags, []string{taintTag})
+		v.Tags = union(v.Tags, []string{TagTaint})
 	}
 	v.Reason = strings.Replace(v.Reason, inConversation, inConversation+" ("+taintNames(r.Taint, relevant)+")", 1)
 	v.ways = "trust what was read: t in the chat, or belay approve ID --clear-taint"

@@ -33,7 +33,8 @@ type GrantShown struct {
 	Prefix   string         `json:"prefix,omitempty"`
 	Bound    belay.Digest   `json:"bound,omitempty"` // of the exact call that it covers alone
 	Boundary string         `json:"boundary,omitempty"`
-	Left     int            `json:"left,omitempty"` // calls that it covers yet; left out: it counts none
+	Taint    []string       `json:"taint,omitempty"` // content from outside, as kind:origin, beside which alone it covers what can send data out
+	Left     int            `json:"left,omitempty"`  // calls that it covers yet; left out: it counts none
 	Until    time.Time      `json:"until,omitzero"`
 	By       string         `json:"by,omitempty"`
 	Covers   string         `json:"covers,omitempty"` // tree: all agents of the thread's tree; below: the thread and those below it; left out: there are no others
@@ -60,7 +61,7 @@ func Grants(ctx context.Context, r *app.Call, id belay.SessionID) ([]GrantShown,
 			if g.Only {
 				covers = "below"
 			}
-			out = append(out, GrantShown{ID: g.Grant, Thread: g.From, Tool: g.Tool, Scope: g.Scope, Prefix: g.Prefix, Bound: g.Bound, Left: g.Count, Until: g.Until, By: g.By, Covers: covers})
+			out = append(out, GrantShown{ID: g.Grant, Thread: g.From, Tool: g.Tool, Scope: g.Scope, Prefix: g.Prefix, Bound: g.Bound, Taint: g.Taint, Left: g.Count, Until: g.Until, By: g.By, Covers: covers})
 		}
 	}
 	for _, id := range s.All() {
@@ -70,11 +71,11 @@ func Grants(ctx context.Context, r *app.Call, id belay.SessionID) ([]GrantShown,
 		}
 		for _, g := range th.Grants {
 			if !g.Shared && (g.Until.IsZero() || r.Now().Before(g.Until)) {
-				out = append(out, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Left, g.Until, g.By, ""})
+				out = append(out, GrantShown{g.ID, id, g.Tool, g.Scope, g.Prefix, g.Bound, "", g.Taint, g.Left, g.Until, g.By, ""})
 			}
 		}
 		for _, g := range th.Wider {
-			out = append(out, GrantShown{ID: g.ID, Thread: id, Tool: g.Tool, Scope: "session", Boundary: g.Bound.Name, By: g.By})
+			out = append(out, GrantShown{ID: g.ID, Thread: id, Tool: g.Tool, Scope: "session", Bound: g.Exactly, Boundary: g.Bound.Name, Taint: g.Taint, By: g.By})
 		}
 	}
 	return out, nil

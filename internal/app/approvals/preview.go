@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -77,12 +78,41 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	if err != nil {
 		return nil, err
 	}
+	if err := offers(ctx, r, rules, th, o, p); err != nil {
+		return nil, err
+	}
 	spec, err := tool.Find(rules.Tools, p.Tool)
 	if err != nil { // a tool that this build doesn't have: its arguments are all there is
 		p.Text = block.Words(p.Args)
 		return p, nil
 	}
 	return p, shows(ctx, r, rules, spec, o, p)
+}
+
+// offers puts what an answer can allow beyond the call, and what of its result a yes
+// accepts with that.
+func offers(ctx context.Context, r *app.Runtime, rules *thread.Rules, th *thread.State, o app.OpenQuestion, p *block.Preview) error {
+	if rules.Gate() == nil {
+		raw, err := r.Store.Get(ctx, rules.Policy.Digest)
+		if err != nil {
+			return err
+		}
+		set, err := policy.Decode(raw)
+		if err != nil {
+			return err
+		}
+		rules.Govern(*rules.Policy, set)
+	}
+	for _, offer := range th.Offers(rules, o.Action, p.Args, r.Now()) {
+		p.Offers = append(p.Offers, block.Offer(offer))
+	}
+	if s := p.Offer("prefix"); s != nil {
+		p.Prefix = s.Prefix
+	}
+	if s := p.Offer("session"); s != nil && len(s.Taint) > 0 {
+		p.Notes = append(p.Notes, "its result is content from outside ("+strings.Join(s.Taint, ", ")+"); a yes for this session accepts that of it, and no other")
+	}
+	return nil
 }
 
 // choices puts what an agent's question can be answered with.
@@ -101,7 +131,6 @@ func shows(ctx context.Context, r *app.Runtime, rules *thread.Rules, spec belay.
 		commandShown(rules, spec, o, p)
 		return nil
 	}
-	p.Prefix = o.Call.Path
 	if names := cmp.Or(o.Call.Path, strings.Join(o.Call.Paths, ", ")); names != "" {
 		p.What += " " + names
 	}
@@ -150,7 +179,6 @@ func commandShown(rules *thread.Rules, spec belay.ToolSpec, o app.OpenQuestion, 
 		p.Network, p.Hosts = cmp.Or(bound.Is.Network, belay.NetworkNone), bound.Is.Hosts
 	}
 	simple := policy.CommandsOf(spec, p.Args, rules.Place())
-	p.Prefix = policy.ProposePrefix(simple)
 	for _, c := range simple {
 		if !strings.HasPrefix(c.Name, "(") {
 			p.Commands = append(p.Commands, strings.Join(append([]string{c.Name}, c.Args...), " "))
@@ -186,6 +214,12 @@ func asked(ctx context.Context, r *app.Runtime, id belay.ThreadID, p *block.Prev
 		case event.PermissionEvaluated:
 			if p.Call != "" && rec.Event.IDs.Call == p.Call {
 				p.Rule, p.Mode = f.Rule, f.Mode
+				if slices.Contains(f.Tags, policy.TagTaint) {
+					p.Taint, p.Notes = f.Taint, append(p.Notes, f.Reason)
+					if f.Hint != "" {
+						p.Notes = append(p.Notes, f.Hint)
+					}
+				}
 				return nil
 			}
 		}

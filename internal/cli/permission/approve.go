@@ -11,6 +11,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
+	"github.com/belay-run/belay/internal/block"
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/view/story"
@@ -19,7 +20,7 @@ import (
 // ApproveCmd is the command "belay approve".
 type ApproveCmd struct {
 	ID      string `arg:"" optional:"" help:"The question, by its id, or one that waits by a beginning of it or its last digits; without it, what waits is listed."`
-	Session bool   `help:"Allow the tool for the whole session, not just this call."`
+	Session bool   `help:"Allow it for the whole session: every call of the tool, of one that names a host those to this host, or exactly this call, whichever holds."`
 
 	Prefix string        `placeholder:"WORDS" help:"Allow commands that begin with these words, files below this folder, or calls to this host."`
 	Count  int           `placeholder:"N" help:"Allow N calls: exactly this one, or what --prefix says."`
@@ -107,12 +108,13 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 			return 0, err
 		}
 		c.Action = action
+		what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
+		var req *block.Preview
 		if c.Decision == "allow" {
-			if err := sees(ctx, &a.Env, r, thread, &c, edits); err != nil {
+			if req, err = sees(ctx, &a.Env, r, thread, &c, edits); err != nil {
 				return 0, err
 			}
 		}
-		what := map[string]string{"allow": "allowed", "deny": "denied", "answer": "answered"}[c.Decision]
 		if c.Args != nil {
 			what += " with other arguments"
 		}
@@ -126,40 +128,43 @@ func respond(ctx context.Context, a *command.Program, id string, c approvals.Res
 		if n := len(res.Alike); n > 0 {
 			what += fmt.Sprintf(", with %d alike", n)
 		}
+		if o := req.Offer(c.Scope); o != nil && c.Scope == "session" && !a.JSON {
+			fmt.Fprintf(a.Err, "for this session: %s\n", o.What(req.Tool, req.Shows == block.PreviewCommand))
+		}
 		return a.Tell(ctx, r, res, what)
 	})
 }
 
 // sees shows what is about to be allowed and binds the answer to exactly that:
 // to the version that was named, or to the one that is shown here.
-func sees(ctx context.Context, e *term.Env, r *app.Runtime, thread belay.ThreadID, c *approvals.RespondAction, edits bool) error {
+func sees(ctx context.Context, e *term.Env, r *app.Runtime, thread belay.ThreadID, c *approvals.RespondAction, edits bool) (*block.Preview, error) {
 	req, err := approvals.Preview(ctx, r, thread, c.Action)
 	if req == nil || err != nil {
-		return err // it doesn't wait any more: the thread says its outcome
+		return nil, err // it doesn't wait any more: the thread says its outcome
 	}
 	if c.Version != "" && c.Version != req.Version {
 		e.ShowAsked(req)
-		return belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.Version).At(string(c.Action)).
+		return nil, belay.Errorf(belay.CodeConflict, "the request has changed since version %s: it is version %s now", term.Line(c.Version), req.Version).At(string(c.Action)).
 			WithHint("look at it as it is, then: %s", term.AnswerCommands(req.ID, req.Kind, req.Version)[0])
 	}
 	c.Version = req.Version
 	e.ShowAsked(req)
 	if edits && req.Tool == "" {
-		return belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
+		return nil, belay.Errorf(belay.CodeBadCommand, "a %s has no arguments to change", req.Kind).At(string(c.Action)).WithHint("belay answer %s TEXT answers a question, belay approve %s allows the rest", c.Action, c.Action)
 	}
 	if edits {
 		args, err := e.Edit(ctx, req.Args)
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if err := c.Change(args); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	if c.Args != nil && !e.JSON && req.Tool != "" {
 		fmt.Fprintf(e.Err, "changed to: %s\n", story.Call(req.Tool, c.Args.JSON()))
 	}
-	return nil
+	return req, nil
 }
 
 // showAgain shows a request that has changed meanwhile, if it still waits.

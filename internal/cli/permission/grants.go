@@ -3,6 +3,7 @@ package permission
 import (
 	"context"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -29,6 +30,7 @@ type grantRow struct {
 	Prefix   string          `json:"prefix,omitempty"`
 	Bound    belay.Digest    `json:"bound,omitempty"`
 	Boundary string          `json:"boundary,omitempty"`
+	Taint    []string        `json:"taint,omitempty"`
 	Left     int             `json:"left,omitempty"`
 	Until    time.Time       `json:"until,omitzero"`
 	By       string          `json:"by,omitempty"`
@@ -52,12 +54,17 @@ func (c *grantsListCmd) Read(ctx context.Context, a *command.Program, st store.S
 func (g grantRow) covers() string {
 	s := "every call"
 	switch {
+	case g.Prefix != "" && g.Scope == "session":
+		s = "calls to " + g.Prefix
 	case g.Prefix != "":
 		s = "what begins with " + g.Prefix
-	case g.Bound != "":
-		s = "exactly the call " + g.Bound.Short()
 	case g.Boundary != "":
 		s = "boundary " + g.Boundary + " for one call"
+	case g.Bound != "":
+		s = "exactly the call " + g.Bound.Short()
+	}
+	if len(g.Taint) > 0 {
+		s += ", with content of " + strings.Join(g.Taint, ", ")
 	}
 	if g.Left > 0 {
 		s += ", " + strconv.Itoa(g.Left) + " times more"
@@ -80,7 +87,7 @@ func grantsIn(ctx context.Context, c *app.Call, only string) (all []grantRow, er
 			return nil, err
 		}
 		for _, g := range given {
-			all = append(all, grantRow{g.ID, s.ID, g.Thread, g.Tool, g.Scope, g.Prefix, g.Bound, g.Boundary, g.Left, g.Until, g.By})
+			all = append(all, grantRow{g.ID, s.ID, g.Thread, g.Tool, g.Scope, g.Prefix, g.Bound, g.Boundary, g.Taint, g.Left, g.Until, g.By})
 		}
 	}
 	return all, nil

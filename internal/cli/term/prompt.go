@@ -113,12 +113,22 @@ func (u *Follower) offer() {
 	if n := u.alike(); n > 0 {
 		more = fmt.Sprintf("[a]ll %d alike, ", n+1)
 	}
-	switch {
-	case u.ask.seen.Wider:
-		u.live.ask("run it again? [y] once, " + more + "[s] exactly this call for this session, [n]o: ")
+	seen := u.ask.seen
+	switch s := seen.Offer("session"); {
+	case s == nil:
+	case s.Covers == "tool":
+		more += "[s] for this session, "
 	default:
-		u.live.ask("allow? [y] once, " + more + "[s] for this session, [e]dit, [n]o: ")
+		more += "[s] " + s.What(seen.Tool, seen.Shows == block.PreviewCommand) + " for this session, "
 	}
+	if len(seen.Taint) > 0 {
+		more += "[t]rust what was read and allow it once, "
+	}
+	if seen.Wider {
+		u.live.ask("run it again? [y] once, " + more + "[n]o: ")
+		return
+	}
+	u.live.ask("allow? [y] once, " + more + "[e]dit, [n]o: ")
 }
 
 // alike counts the questions of other agents that wait here and ask for the same call.
@@ -178,8 +188,10 @@ func (u *Follower) typed(ctx context.Context, l string, ok bool) {
 		c.Decision, raise = "allow", word
 	case word == "y" || word == "yes":
 		c.Decision = "allow"
-	case (word == "s" || word == "session") && u.ask.seen.Kind == "permission" && u.ask.args == nil:
+	case (word == "s" || word == "session") && u.ask.seen.Offer("session") != nil && u.ask.args == nil:
 		c.Decision, c.Scope = "allow", "session"
+	case (word == "t" || word == "trust") && len(u.ask.seen.Taint) > 0 && u.ask.args == nil:
+		c.Decision, c.Clear = "allow", true
 	case (word == "a" || word == "all") && u.alike() > 0:
 		c.Decision, alike = "allow", true
 	case (word == "e" || word == "edit") && u.ask.seen.Kind == "permission" && !u.ask.seen.Wider:

@@ -21,33 +21,33 @@ type asked struct {
 }
 
 const (
-	push  = `{tool: exec, args: {command: "git push origin main"}}`
-	write = `{tool: write, args: {path: new/a.txt, content: hello}}`
+	commit = `{tool: exec, args: {command: "git commit -m main"}}`
+	write  = `{tool: write, args: {path: new/a.txt, content: hello}}`
 )
 
 var questions = []asked{
-	{"once", push, nil, func(p *page) { p.press("Allow once") }, []string{"approve", "ID"}},
-	{"session", push, nil, func(p *page) { p.press("Allow for this session"); p.shows("this would have"); p.press("Allow them") }, []string{"approve", "ID", "--session"}},
-	{"prefix", push, nil, func(p *page) {
+	{"once", commit, nil, func(p *page) { p.press("Allow once") }, []string{"approve", "ID"}},
+	{"session", commit, nil, func(p *page) { p.press("Allow for this session"); p.shows("this would have"); p.press("Allow them") }, []string{"approve", "ID", "--session"}},
+	{"prefix", commit, nil, func(p *page) {
 		p.press("Allow more")
-		p.fill("Beginning", "git push")
+		p.fill("Beginning", "git commit")
 		p.shows("this would have")
 		p.exactly("Allow")
-	}, []string{"approve", "ID", "--prefix", "git push"}},
+	}, []string{"approve", "ID", "--prefix", "git commit"}},
 	{"folder", write, nil, func(p *page) {
 		p.press("Allow more")
 		p.fill("Beginning", "new")
 		p.shows("this would have")
 		p.exactly("Allow")
 	}, []string{"approve", "ID", "--prefix", "new"}},
-	{"count", push, nil, func(p *page) {
+	{"count", commit, nil, func(p *page) {
 		p.press("Allow more")
 		p.choose("What is allowed", "count")
 		p.fill("Calls", "3")
 		p.shows("this would have")
 		p.exactly("Allow")
 	}, []string{"approve", "ID", "--count", "3"}},
-	{"until", push, nil, func(p *page) {
+	{"until", commit, nil, func(p *page) {
 		p.press("Allow more")
 		p.choose("What is allowed", "until")
 		p.fill("Hours", "2")
@@ -59,7 +59,7 @@ var questions = []asked{
 		p.fill("The call's arguments", `{"path":"new/b.txt","content":"other"}`)
 		p.press("Allow the changed call")
 	}, []string{"approve", "ID", "--args", `{"path":"new/b.txt","content":"other"}`}},
-	{"deny", push, nil, func(p *page) { p.press("Deny…"); p.fill("What the agent is told", "not today"); p.press("Deny it") }, []string{"deny", "ID", "-m", "not today"}},
+	{"deny", commit, nil, func(p *page) { p.press("Deny…"); p.fill("What the agent is told", "not today"); p.press("Deny it") }, []string{"deny", "ID", "-m", "not today"}},
 	{"choice", `{tool: ask_user, args: {question: "Which one?", options: [staging, none]}}`, nil, func(p *page) { p.press("staging") }, []string{"answer", "ID", "staging"}},
 	{"words", `{tool: ask_user, args: {question: "Which one?"}}`, nil, func(p *page) { p.fill("Answer", "the old one"); p.exactly("Answer") }, []string{"answer", "ID", "the old one"}},
 	{"form", `{tool: mcp__forms__ask, args: {}}`, []string{"--allow", "mcp__forms__ask"}, func(p *page) {
@@ -70,7 +70,7 @@ var questions = []asked{
 		p.exactly("Answer")
 	}, []string{"answer", "ID", `{"name":"Ada","age":30,"colour":"blue","sure":true}`}},
 	{"decline", `{tool: mcp__forms__ask, args: {}}`, []string{"--allow", "mcp__forms__ask"}, func(p *page) { p.press("Decline") }, []string{"deny", "ID"}},
-	{"budget", push, []string{"--budget", "1calls", "--allow", "exec"}, func(p *page) { p.press("Raise it") }, []string{"approve", "ID"}},
+	{"budget", commit, []string{"--budget", "1calls", "--allow", "exec"}, func(p *page) { p.press("Raise it") }, []string{"approve", "ID"}},
 	{"continue", `{tool: read, args: {path: none}}
   - calls:
       - {tool: grep, args: {pattern: "("}}
@@ -150,7 +150,7 @@ func (s *server) asks(q asked, script, folder string) func() {
 func TestAnAnswerIsOfTheRequestThatWasRead(t *testing.T) {
 	t.Parallel()
 	p := browse(t)
-	s := serve(t, "steps:\n  - calls:\n      - "+write+"\n  - calls:\n      - "+push+"\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n")
+	s := serve(t, "steps:\n  - calls:\n      - "+write+"\n  - calls:\n      - "+commit+"\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n")
 	p.open(s.run("console", "--role", "owner"))
 	p.shows("nothing ran today")
 	s.submit(`{"text":"Go."}`)
@@ -169,7 +169,7 @@ func TestAnAnswerIsOfTheRequestThatWasRead(t *testing.T) {
 	p.press("Deny…")
 	p.fill("What the agent is told", "it is somebody's")
 	p.press("Deny it")
-	p.shows("git push origin main")
+	p.shows("git commit -m main")
 
 	// two people answer at once: one of them is told that it is answered
 	id := s.waiting().ActionID

@@ -113,19 +113,19 @@ func TestTheFrameSaysWhatWaits(t *testing.T) {
 	p.clean(s)
 }
 
-// pushing is a model whose agent has another one push.
-const pushing = `
+// committing is a model whose agent has another one commit.
+const committing = `
 steps:
-  - when: {contains: PART push}
-    text: I will push it now.
+  - when: {contains: PART commit}
+    text: I will commit it now.
     calls: [{tool: list, args: {path: .}}]
   - when: {tool: list}
-    calls: [{tool: exec, args: {command: git push origin main}}]
+    calls: [{tool: exec, args: {command: git commit -m main}}]
   - when: {tool: exec}
-    calls: [{tool: complete_task, args: {summary: pushed}}]
+    calls: [{tool: complete_task, args: {summary: committed}}]
   - when: {tool: spawn_agent}
     calls: [{tool: complete_task, args: {summary: all is done}}]
-  - calls: [{tool: spawn_agent, args: {task: PART push, name: pusher}}]
+  - calls: [{tool: spawn_agent, args: {task: PART commit, name: keeper}}]
 `
 
 // TestAQuestionSaysWhoAsksAndWhatChanged: agents from the first to the asker, what led to
@@ -135,23 +135,23 @@ steps:
 func TestAQuestionSaysWhoAsksAndWhatChanged(t *testing.T) {
 	t.Parallel()
 	p := browse(t)
-	s := serve(t, pushing)
+	s := serve(t, committing)
 	p.open(s.run("console", "--role", "owner"))
 	p.shows("nothing ran today")
-	session := s.submit(`{"text":"Have it pushed.","settings":{"tools":"coding,group:agents"}}`)
-	p.press("Why Have it pushed.")
+	session := s.submit(`{"text":"Have it committed.","settings":{"tools":"coding,group:agents"}}`)
+	p.press("Why Have it committed.")
 	p.shows("Facts")
 	p.shoot("overview-why")
-	p.press("Open Have it pushed.")
+	p.press("Open Have it committed.")
 	p.expect(fmt.Sprintf("location.pathname.endsWith(%q) && location.search.includes('item=tool_call')", session))
-	p.js("(real => { window.fetch = async (...a) => { const r = await real(...a); if (!String(a[0]).includes('/preview')) return r; window.fetch = real; return new Response(JSON.stringify({...await r.json(), version: '000000000000', line: 'git push origin other'}), r) } })(window.fetch)")
+	p.js("(real => { window.fetch = async (...a) => { const r = await real(...a); if (!String(a[0]).includes('/preview')) return r; window.fetch = real; return new Response(JSON.stringify({...await r.json(), version: '000000000000', line: 'git commit -m other'}), r) } })(window.fetch)")
 	p.letters("ga")
-	p.shows("git push origin other")
-	p.expect("[...document.querySelectorAll('.lineage li')].map(x => x.innerText.split(' ')[0]).join() === 'the,pusher'")
-	p.expect("document.querySelector('.led')?.innerText.includes('I will push it now.')")
+	p.shows("git commit -m other")
+	p.expect("[...document.querySelectorAll('.lineage li')].map(x => x.innerText.split(' ')[0]).join() === 'the,keeper'")
+	p.expect("document.querySelector('.led')?.innerText.includes('I will commit it now.')")
 	p.press("Allow once")
 	p.shows("This request changed while you were reading")
-	p.expect("document.querySelector('.changed pre .del').innerText.includes('-git push origin other') && document.querySelector('.changed pre .add').innerText.includes('+git push origin main')")
+	p.expect("document.querySelector('.changed pre .del').innerText.includes('-git commit -m other') && document.querySelector('.changed pre .add').innerText.includes('+git commit -m main')")
 	p.shoot("question-differs")
 	p.press("I read it")
 
@@ -164,7 +164,7 @@ func TestAQuestionSaysWhoAsksAndWhatChanged(t *testing.T) {
 	p.press("Allow them")
 	p.shows("Nothing waits for you.")
 	p.letters("gs")
-	p.press("1 agent of Have it pushed.")
+	p.press("1 agent of Have it committed.")
 	p.expect("document.querySelector('.row.agent')")
 	p.clean(s)
 }
@@ -174,7 +174,7 @@ func TestAQuestionSaysWhoAsksAndWhatChanged(t *testing.T) {
 func TestASuggestedRuleIsRehearsedAndSaved(t *testing.T) {
 	t.Parallel()
 	p := browse(t)
-	s := serve(t, "steps:\n  - calls:\n      - "+push+"\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n")
+	s := serve(t, "steps:\n  - calls:\n      - "+commit+"\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n")
 	for range 3 {
 		s.run("run", "--approvals", "deny", "Push it.")
 	}

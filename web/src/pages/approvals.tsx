@@ -247,12 +247,15 @@ export function Diff({ f }: { f: BlockFile }) {
 }
 
 function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: Action; held: boolean; next?: string; inline?: boolean; look: () => void }) {
-	const [more, setMore] = useState<"" | "deny" | "edit" | "scope" | "session" | "why">("");
+	const [more, setMore] = useState<"" | "deny" | "edit" | "scope" | "session" | "trust" | "why">("");
 	const [message, setMessage] = useState("");
 	const [args, setArgs] = useState(JSON.stringify(p.args, null, 2));
-	const [scope, setScope] = useState("prefix"), [prefix, setPrefix] = useState(p.prefix ?? ""), [times, setTimes] = useState("5"), [hours, setHours] = useState("1");
+	const [scope, setScope] = useState(p.offers?.some((o) => o.scope === "prefix") ? "prefix" : "count"), [prefix, setPrefix] = useState(p.prefix ?? ""), [times, setTimes] = useState("5"), [hours, setHours] = useState("1");
 	const others = open.alike?.length ?? 0, [alike, setAlike] = useState(true), [only, setOnly] = useState(false);
-	const covered = useCovered(p.actionId, p.kind !== "permission" || open.budget ? "" : more === "session" ? "session" : more === "scope" ? scope : "", scope === "prefix" && more === "scope" ? prefix : "");
+	const offer = (scope: string) => p.offers?.find((o) => o.scope === scope), session = offer("session"), words = offer("prefix");
+	// what an answer for the session covers is looked up as what it is: of a host, or of exactly this call
+	const asked = more === "scope" ? scope : more !== "session" ? "" : session?.covers === "host" ? "prefix" : session?.covers === "call" ? "exact" : "session";
+	const covered = useCovered(p.actionId, p.kind !== "permission" || open.budget ? "" : asked, asked === "prefix" ? (more === "scope" ? prefix : session?.prefix ?? "") : "");
 	const key = useRef({ text: "", key: "" });
 	const needs = open.budget ? "work" : "answer";
 	const blocked = held ? "Read the changed request first." : "";
@@ -291,8 +294,9 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 			{same}
 			<div class="actions">
 				<Button kind={reversible ? "primary" : undefined} keys="a" scope={needs} disabled={blocked} onClick={() => allow()}>{p.kind === "permission" ? "Allow once" : p.kind === "budget" ? "Raise it" : "Go on"}</Button>
-				{p.kind === "permission" && <Button keys="s" scope="answer" disabled={blocked} onClick={() => setMore(more === "session" ? "" : "session")}>Allow for this session…</Button>}
-				{p.kind === "permission" && <Button scope="answer" disabled={blocked} onClick={() => setMore(more === "scope" ? "" : "scope")}>Allow more…</Button>}
+				{session && <Button keys="s" scope="answer" disabled={blocked} onClick={() => setMore(more === "session" ? "" : "session")}>Allow for this session…</Button>}
+				{(words || offer("count")) && <Button scope="answer" disabled={blocked} onClick={() => setMore(more === "scope" ? "" : "scope")}>Allow more…</Button>}
+				{p.taint?.length && <Button scope="answer" disabled={blocked} onClick={() => setMore(more === "trust" ? "" : "trust")}>Trust what was read…</Button>}
 				{p.kind === "permission" && <Button keys="e" scope="answer" disabled={blocked} onClick={() => setMore(more === "edit" ? "" : "edit")}>Change…</Button>}
 				<Button keys="d" kind="danger" scope={needs} onClick={() => setMore(more === "deny" ? "" : "deny")}>Deny…</Button>
 				<Button keys="w" kind="plain" onClick={() => setMore(more === "why" ? "" : "why")}>Why?</Button>
@@ -311,18 +315,24 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 			)}
 			{more === "session" && (
 				<form class="form" onSubmit={(e) => e.preventDefault()}>
-					<p>Each call of <code>{visible(p.tool ?? "")}</code> in this session runs without a question.</p>
+					<p>{session?.covers === "call" ? "Exactly this call" : <>Each call of <code>{visible(p.tool ?? "")}</code>{session?.covers === "host" && <> to <code>{visible(session.prefix ?? "")}</code></>}</>} in this session runs without a question.{session?.taint?.length ? ` What it brings from outside (${session.taint.map(visible).join(", ")}) is accepted with that.` : ""}</p>
 					{!open.budget && <Covers covered={covered} />}
 					{mine}
 					<div class="actions"><Focused><Button scope="answer" disabled={unknown} onClick={() => allow({ scope: "session" })}>Allow them</Button></Focused></div>
+				</form>
+			)}
+			{more === "trust" && (
+				<form class="form" onSubmit={(e) => e.preventDefault()}>
+					<p>You looked at what the conversation has from outside ({p.taint?.map(visible).join(", ")}) and trust it: it is no reason to ask any more. This call runs once.</p>
+					<div class="actions"><Button scope="answer" disabled={blocked} onClick={() => allow({ clearTaint: true })}>Trust it, and allow the call</Button></div>
 				</form>
 			)}
 			{more === "scope" && (
 				<form class="form" onSubmit={(e) => e.preventDefault()}>
 					<label>What is allowed
 						<select value={scope} onChange={(e) => setScope(e.currentTarget.value)}>
-							<option value="prefix">{p.shows === "command" ? "commands that begin so" : "files below a folder"}</option>
-							<option value="count">this call, so many times</option><option value="until">this call, for some hours</option>
+							{words && <option value="prefix">{{ words: "commands that begin so", host: "this host" }[words.covers] ?? "files below a folder"}</option>}
+							{offer("count") && <option value="count">this call, so many times</option>}{offer("until") && <option value="until">this call, for some hours</option>}
 						</select>
 					</label>
 					{scope === "prefix" && <label>Beginning<input class="mono" value={prefix} onInput={(e) => setPrefix(e.currentTarget.value)} /></label>}
