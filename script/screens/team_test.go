@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -119,10 +120,13 @@ func TestTheTeamOfTheReadmeOnScreen(t *testing.T) {
 			if strings.Count(list, "sub_") != 2 {
 				t.Errorf("the worktrees:\n%s", list)
 			}
-			golden.Compare(t, fmt.Sprintf("testdata/team-%d.screens", width), screens.String())
+			golden.Compare(t, fmt.Sprintf("testdata/team-%d.screens", width), used.ReplaceAllString(screens.String(), "completed …\nTwo branches"))
 		})
 	}
 }
+
+// used is the line of what the team used, which a terminal breaks where its times end.
+var used = regexp.MustCompile(`(?s)completed in [^:]*: 4 steps.*?\nTwo branches`)
 
 // writers makes lines of the two that work at the same time alike, whichever comes first.
 var writers = strings.NewReplacer("german", "writer", "french", "writer", "de.sh", "xx.sh", "fr.sh", "xx.sh")
