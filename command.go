@@ -448,6 +448,7 @@ type (
 
 		Seen string          `json:"seen,omitempty"` // the version of the request that the answer is for; another one is refused
 		Args json.RawMessage `json:"args,omitempty"` // with allow: what the call runs with, in place of the model's arguments
+		Asks bool            `json:"asks,omitempty"` // with args: who changes the call may ask for it and not allow it, so it is judged as any other
 
 		Prefix string    `json:"prefix,omitempty"` // with scope prefix: the first words of the commands, or the folder of the files, that are allowed
 		Count  int       `json:"count,omitempty"`  // how many calls are allowed, this one among them

@@ -13,7 +13,9 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/config/agentfile"
 	"github.com/belay-run/belay/internal/config/manifest"
+	"github.com/belay-run/belay/internal/config/rulefile"
 	"github.com/belay-run/belay/internal/core/budget"
+	"github.com/belay-run/belay/internal/policy"
 )
 
 // configName is the file's name in the folders of the machine, a person and a
@@ -115,6 +117,14 @@ func Describe(path string, content []byte) (all []Entry, err error) {
 			return nil, err
 		}
 		all = describeServers(servers)
+	case filepath.Base(path) == policyName:
+		var l rulefile.Layers
+		if err := l.Add(path, content, policy.TierWorkspace, false); err != nil {
+			return nil, err
+		}
+		for _, i := range l.Ignored() {
+			all = append(all, Entry{i.What, "it widens permissions"})
+		}
 	case filepath.Base(path) == configName:
 		c, err := parseFile(path, content)
 		if err != nil {

@@ -1,16 +1,19 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/approvals"
 	"github.com/belay-run/belay/internal/auth"
+	"github.com/belay-run/belay/internal/tool"
 )
 
 // question submits work that asks and returns the question.
@@ -187,4 +190,73 @@ func TestRequestsAreAudited(t *testing.T) {
 	if n := got["address GET /v1/actions unauthorized"]; n < 1 || n > 10 {
 		t.Errorf("30 strangers are written down %d times", n)
 	}
+}
+
+// note is a tool that is asked for, and keeps what it was called with.
+type note struct{ said chan string }
+
+func (note) Spec() tool.Spec {
+	return tool.Spec{Name: "note", Doc: "Note it.", Input: json.RawMessage(`{"type":"object","properties":{"text":{"type":"string"}},"required":["text"],"additionalProperties":false}`), Effect: belay.AtMostOnce, Access: belay.Write}
+}
+
+func (n note) Run(_ context.Context, c tool.Call) (tool.Result, error) {
+	n.said <- string(c.Args)
+	return tool.Result{Text: "noted"}, nil
+}
+
+// TestWhoChangesACallGivesWork: an approver allows or denies a call as it is; an operator
+// changes it, and doesn't allow it thereby; an owner does both at once.
+// Guarantee: G63, X8.
+func TestWhoChangesACallGivesWork(t *testing.T) {
+	w := newWorld(t)
+	said := make(chan string, 3)
+	w.tools = []tool.Tool{note{said}}
+	r := w.serve(t, "steps:\n  - calls:\n      - {tool: note, args: {text: theirs}}\n  - calls:\n      - {tool: note, args: {text: again}}\n  - calls:\n      - {tool: complete_task, args: {summary: Done.}}\n")
+	owner, operator, approver := r.token(auth.Owner, auth.DefaultTenant), r.token(auth.Operator, auth.DefaultTenant), r.token(auth.Approver, auth.DefaultTenant)
+	told, q := question(t, r, operator)
+	answers := func(token, command, args string) answer {
+		t.Helper()
+		body := fmt.Sprintf(`{"actionId":%q,"decision":"allow","version":%q,"args":%s}`, q.ID, q.Version, args)
+		return r.command(command, token, strings.Replace(body, `,"args":}`, "}", 1))
+	}
+	next := func(than belay.ActionID) app.Action {
+		t.Helper()
+		for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+			var all approvals.ActionsShown
+			if err := json.Unmarshal(r.do("GET", "/v1/actions?sessionId=s1", owner, "").body, &all); err == nil && len(all.Actions) == 1 && all.Actions[0].ID != than {
+				return all.Actions[0]
+			}
+		}
+		t.Fatal("nothing else is asked")
+		return app.Action{}
+	}
+	for _, c := range []struct {
+		name, token, command, args, field string
+	}{
+		{"an approver who changes it", approver, "respond_action", `{"text":"mine"}`, "args"},
+		{"an approver who changes it otherwise", approver, "resolve_permission", `{"text":"mine"}`, "args"},
+		{"an operator who allows it", operator, "respond_action", "", ""},
+		{"an operator who allows it as it is", operator, "respond_action", `{"text":"theirs"}`, ""},
+		{"an operator who resolves it", operator, "resolve_permission", `{"text":"mine"}`, ""},
+	} {
+		if a := answers(c.token, c.command, c.args); a.status != 403 || a.Code != belay.CodeForbidden || a.Field != c.field || a.Hint == "" {
+			t.Errorf("%s: %d %s", c.name, a.status, a.body)
+		}
+	}
+	answers(operator, "respond_action", `{"text":"mine"}`).told(t)
+	changed := next(q.ID)
+	if !strings.Contains(changed.Shown, "mine") || len(said) > 0 {
+		t.Errorf("what is asked then is %q, and %d calls ran", changed.Shown, len(said))
+	}
+	q = changed
+	answers(approver, "respond_action", "").told(t)
+	if got := <-said; got != `{"text":"mine"}` {
+		t.Errorf("it ran with %s", got)
+	}
+	q = next(q.ID)
+	answers(owner, "respond_action", `{"text":"both"}`).told(t)
+	if got := <-said; got != `{"text":"both"}` {
+		t.Errorf("it ran with %s", got)
+	}
+	r.until(owner, told.Run, "ended")
 }

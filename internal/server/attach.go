@@ -90,6 +90,12 @@ func (s *Server) attach(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	defer leave()
+	left, err := s.stream(r)
+	if err != nil {
+		s.forbid(w, r, err)
+		return
+	}
+	defer left()
 	a, err := s.attachment(r)
 	if err == nil && a.writes {
 		err = a.note(r.Context(), "attach", fmt.Sprintf("%s of %s%s", a.id, a.sid, a.tokenName()))

@@ -49,9 +49,13 @@ func (s *Server) newMCP(routes http.Handler) *mcpServer {
 // serveMCP answers a request of an MCP client. Its answer may be a stream.
 func (s *Server) serveMCP(w http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet {
-		var end func()
-		r, end = s.whileGood(r)
+		again, end, err := s.endless(r)
+		if err != nil {
+			s.forbid(w, r, err)
+			return
+		}
 		defer end()
+		r = again
 	}
 	if r.Method == http.MethodPost {
 		body, err := readBody(w, r, app.MaxBody)

@@ -140,9 +140,13 @@ func (s *Server) reads(n int) http.HandlerFunc {
 		route := t.Reads.Routes()[n]
 		if route.Stream() {
 			narrow(r)
-			var end func()
-			r, end = s.whileGood(r)
+			again, end, err := s.endless(r)
+			if err != nil {
+				s.forbid(w, r, err)
+				return
+			}
 			defer end()
+			r = again
 		}
 		if id := r.Header.Get(app.ChannelHeader); id != "" && route.Stream() {
 			t.follows(w, r, id, route.Handle)
@@ -152,30 +156,55 @@ func (s *Server) reads(n int) http.HandlerFunc {
 	}
 }
 
-// whileGood is a request that ends when its token isn't good any more: an answer without
-// an end would go on. end has to be called.
-func (s *Server) whileGood(r *http.Request) (_ *http.Request, end func()) {
-	ctx, end := context.WithCancel(r.Context())
-	token, err := bearer(r)
-	if err != nil {
-		return r.WithContext(ctx), end // nothing comes here without one
+// stream counts a request among the answers without an end that its token may have at
+// once.
+func (s *Server) stream(r *http.Request) (leave func(), err error) {
+	p, _ := auth.From(r.Context())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.streaming[p.TokenID] >= s.c.Streams {
+		return nil, input.After(time.Second, belay.Errorf(belay.CodeTooMany, "the token has %d streams already", s.c.Streams).
+			WithHint("end one that isn't needed, or follow all sessions with GET /v1/stream; belay serve --streams N allows more"))
 	}
-	go func() {
-		again := time.NewTicker(s.pace.beat)
-		defer again.Stop()
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case <-again.C:
-			}
-			if _, err := s.c.Tokens.Principal(token); belay.CodeOf(err) == belay.CodeUnauthorized {
-				end()
-				return
-			}
+	s.streaming[p.TokenID]++
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		if s.streaming[p.TokenID]--; s.streaming[p.TokenID] == 0 {
+			delete(s.streaming, p.TokenID)
 		}
-	}()
-	return r.WithContext(ctx), end
+	}, nil
+}
+
+// endless is a request for a stream that ends when its token isn't good any more. end has
+// to be called.
+func (s *Server) endless(r *http.Request) (_ *http.Request, end func(), err error) {
+	leave, err := s.stream(r)
+	if err != nil {
+		return r, nil, err
+	}
+	ctx, cancel := context.WithCancel(r.Context())
+	if token, err := bearer(r); err == nil { // nothing comes here without one
+		go s.whileGood(ctx, token, cancel)
+	}
+	return r.WithContext(ctx), func() { cancel(); leave() }, nil
+}
+
+// whileGood ends a request when its token isn't good any more.
+func (s *Server) whileGood(ctx context.Context, token string, end func()) {
+	again := time.NewTicker(s.pace.beat)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		}
+		if _, err := s.c.Tokens.Principal(token); belay.CodeOf(err) == belay.CodeUnauthorized {
+			end()
+			return
+		}
+	}
 }
 
 // writeJSON answers with a value.

@@ -47,6 +47,7 @@ type Config struct {
 
 	Rate        int           // requests of a token in a second; 2000
 	Connections int           // at once; 4096
+	Streams     int           // of a token at once, attachments to programs among them; 256
 	Sessions    int           // that run at once, of all tenants; 256
 	PerTenant   int           // that run at once, of one tenant; Sessions
 	Drain       time.Duration // how long running sessions may go on when the server ends; 10 s
@@ -80,6 +81,7 @@ type Server struct {
 	mu          sync.Mutex
 	tenants     map[string]*tenant
 	attachedNow int
+	streaming   map[string]int // answers without an end, by token
 }
 
 // errParked is why sessions stop when the server ends before they rest.
@@ -94,13 +96,14 @@ func New(c Config) (*Server, error) {
 		c.Now = time.Now
 	}
 	c.Rate, c.Connections, c.Sessions = cmp.Or(max(c.Rate, 0), 2000), cmp.Or(max(c.Connections, 0), 4096), cmp.Or(max(c.Sessions, 0), 256)
+	c.Streams = cmp.Or(max(c.Streams, 0), 256)
 	c.PerTenant, c.Drain = cmp.Or(max(c.PerTenant, 0), c.Sessions), cmp.Or(max(c.Drain, 0), 10*time.Second)
 	page, err := newConsole(c.Console, c.ConsoleAgain)
 	if err != nil {
 		return nil, err
 	}
 	return &Server{c: c, console: page, callers: newRates(c.Rate, 2*c.Rate), strangers: newRates(10, 50), slots: make(chan struct{}, c.Sessions),
-		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{},
+		metrics: newMetrics(), hold: make(chan struct{}), pace: usualPace, tenants: map[string]*tenant{}, streaming: map[string]int{},
 		described: sync.OnceValues(func() ([]byte, error) { return OpenAPI(c.Commands, c.Reads) })}, nil
 }
 

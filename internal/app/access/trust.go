@@ -58,7 +58,12 @@ func listTrust(ctx context.Context, c *app.Call, f app.Fresh, in *ListTrust) (*T
 	if err != nil {
 		return nil, err
 	}
-	out := &TrustShown{Fresh: f, Trusted: Trusted(book), Files: []GovernedFile{}}
+	return &TrustShown{Fresh: f, Trusted: Trusted(book), Files: Files(ctx, c, book, ws)}, nil
+}
+
+// Files lists what there is to trust in a workspace, as a book has it.
+func Files(ctx context.Context, c *app.Call, book *config.TrustBook, ws string) []GovernedFile {
+	out := []GovernedFile{}
 	for _, rel := range config.Governed(ws) {
 		g := GovernedFile{Path: rel}
 		if seen, err := look(ctx, c, ws, rel); err != nil {
@@ -66,9 +71,9 @@ func listTrust(ctx context.Context, c *app.Call, f app.Fresh, in *ListTrust) (*T
 		} else {
 			g.Digest, g.Standing, g.Brings = belay.DigestOf(seen.content), book.Check(join(ws, rel), seen.content), seen.brings
 		}
-		out.Files = append(out.Files, g)
+		out = append(out, g)
 	}
-	return out, nil
+	return out
 }
 
 // Trusted lists what a book says, and what became of it.

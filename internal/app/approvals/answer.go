@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/auth"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -22,7 +23,7 @@ type RespondAction struct {
 	Decision string         `json:"decision" jsonschema:"allow, deny, or answer for a question"`
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
 	Allowance
-	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
+	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them, as a request of who changes it, who must be allowed to give work"`
 	Budget  string       `json:"budget,omitempty" jsonschema:"with allow, of kind budget: another raise than the proposed one, such as +5usd"`
 	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied, or the answer"`
 	Clear   bool         `json:"clearTaint,omitempty" jsonschema:"with allow: the untrusted content of the conversation was reviewed; clears the taint"`
@@ -35,7 +36,7 @@ type ResolvePermission struct {
 	Decision string         `json:"decision" jsonschema:"allow or deny"`
 	Version  string         `json:"version,omitempty" jsonschema:"of the request as it was seen; allow needs it"`
 	Allowance
-	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them"`
+	Args    input.Object `json:"args,omitempty" jsonschema:"with allow: the arguments that the call runs with in place of the model's, whole, as a JSON object; it is judged again with them, and only an owner may"`
 	Message string       `json:"message,omitempty" jsonschema:"for the model: why it is denied"`
 	Alike   bool         `json:"alike,omitempty" jsonschema:"answer the same question of the session's other agents too"`
 }
@@ -113,11 +114,12 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 	if err != nil {
 		return nil, err
 	}
+	asks := false
 	if open := app.OpenAction(th, in.Action); open != nil {
 		if kind != "" && open.Kind != kind {
 			return nil, input.At("actionId", belay.Errorf(belay.CodeBadState, "it is a %s, not a %s", open.Kind, kind).WithHint("respond_action answers it"))
 		}
-		if err := mayAnswer(r, open); err != nil {
+		if asks, err = mayAnswer(r, open, &in); err != nil {
 			return nil, err
 		}
 		if in.Version != "" && in.Version != open.Version { // the refusal shows it as it is
@@ -147,7 +149,7 @@ func decide(ctx context.Context, r *app.Call, kind string, in RespondAction) (*a
 		return nil, err
 	}
 	told, err := r.Send(ctx, at.Session, at.Stream, belay.RespondAction{Action: in.Action, Decision: in.Decision, Scope: in.Scope, Message: in.Message, Clear: in.Clear,
-		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Only: in.Only, Seen: in.Version, Args: in.changed(), Budget: raise})
+		Prefix: in.Prefix, Count: in.Count, Until: in.Until, Only: in.Only, Seen: in.Version, Args: in.changed(), Asks: asks, Budget: raise})
 	if err == nil {
 		told.Action, told.Writer, told.Alike = in.Action, other, alike
 		return app.With(told, nil, at.Thread, at.Turn)
@@ -248,14 +250,21 @@ func (in *RespondAction) check() error {
 	return nil
 }
 
-// mayAnswer refuses callers whose role isn't for the kind of question: who gives work
-// decides what it may cost, who answers for what agents do decides the rest.
-func mayAnswer(r *app.Call, open *app.Action) error {
+// mayAnswer refuses callers whose role isn't for the answer: who gives work decides what
+// it may cost, who answers for what agents do decides the rest. To change a call is to
+// give work: who may do that and not decide asks for the changed call.
+func mayAnswer(r *app.Call, open *app.Action, in *RespondAction) (asks bool, err error) {
 	need, who := app.Answers(*open)
-	if r.By.May(need) {
-		return nil
+	switch {
+	case in.Args != nil && !r.By.May(auth.Work):
+		return false, input.At("args", belay.Errorf(belay.CodeForbidden, "a token of role %s allows or denies a call and doesn't change it", r.By.Role).At(string(open.ID)).
+			WithHint("leave args out, or deny with a message that says how it should be; a token of role owner or operator may"))
+	case r.By.May(need):
+		return false, nil
+	case in.Args != nil && open.Kind == "permission":
+		return true, nil
 	}
-	return belay.Errorf(belay.CodeForbidden, "a token of role %s may not answer a question of kind %s", r.By.Role, open.Kind).At(string(open.ID)).WithHint("a token of role owner or %s may", who)
+	return false, belay.Errorf(belay.CodeForbidden, "a token of role %s may not answer a question of kind %s", r.By.Role, open.Kind).At(string(open.ID)).WithHint("a token of role owner or %s may", who)
 }
 
 // Change makes the call run with other arguments: a JSON object.

@@ -1,9 +1,13 @@
 package permission
 
 import (
+	"bufio"
+	"cmp"
 	"context"
 	"fmt"
+	"io"
 	"path/filepath"
+	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
@@ -11,13 +15,14 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/config"
+	"github.com/belay-run/belay/internal/store"
 )
 
 // TrustCmd is the command "belay trust".
 type TrustCmd struct {
 	List   bool     `short:"l" help:"List trusted files, and whether they changed since."`
 	Revoke bool     `help:"Revoke trust."`
-	Paths  []string `arg:"" optional:"" help:"Files of a workspace; all of this workspace that count only when trusted."`
+	Paths  []string `arg:"" optional:"" help:"Files of a workspace. Without one, those of this workspace are listed and asked about; with --revoke, they are all meant."`
 }
 
 // Run implements command.Command.
@@ -37,11 +42,14 @@ func (c *TrustCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 		return 0, err
 	}
 	defer st.Close()
+	if len(c.Paths) == 0 && !c.Revoke {
+		return choose(ctx, a, st, paths[0].ws)
+	}
 	for _, p := range paths {
 		if c.Revoke {
 			err = revoke(ctx, &a.Env, a.Reader(st).Call("revoke_trust"), p)
 		} else {
-			err = trustNow(ctx, &a.Env, a.Reader(st).Call("trust_file"), p)
+			err = trustAsIs(ctx, &a.Env, a.Reader(st).Call("trust_file"), p)
 		}
 		if err != nil {
 			return 0, err
@@ -98,23 +106,78 @@ func locate(path string) (governedFile, error) {
 	}
 }
 
-// trustNow trusts a file as it is, and prints what that allows.
-func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {
+// choose lists the files of a workspace that count only when they are trusted, with what
+// they bring, and asks about each that isn't. The answer is for what was shown.
+func choose(ctx context.Context, a *command.Program, st store.Store, ws string) (int, error) {
+	book, err := config.ReadTrust(ctx, st)
+	if err != nil {
+		return 0, err
+	}
+	all := access.Files(ctx, a.Reader(st).Call("list_trust"), book, ws)
+	in, left := bufio.NewScanner(a.In), 0
+	for _, g := range all {
+		trusted := g.Standing == config.Trusted
+		if a.JSON {
+			a.PrintJSON(g)
+		} else {
+			fmt.Fprintf(a.Err, "%-8s %s\n", cmp.Or(string(g.Standing), "unusable"), term.Line(g.Path))
+			sayBrings(a.Err, g.Brings)
+		}
+		switch {
+		case g.Problem != "":
+			fmt.Fprintf(a.Err, "  it can't be trusted: %s\n", term.Line(g.Problem))
+			left++
+			continue
+		case trusted:
+			continue
+		case !a.Interactive():
+			left++
+			continue
+		}
+		fmt.Fprint(a.Err, "trust it as it is? [y]es, [n]o: ")
+		if !in.Scan() {
+			fmt.Fprintln(a.Err)
+			return belay.ExitCancelled, in.Err()
+		}
+		if word := strings.ToLower(strings.TrimSpace(in.Text())); word != "y" && word != "yes" {
+			continue
+		}
+		if err := trustNow(ctx, &a.Env, a.Reader(st).Call("trust_file"), governedFile{ws, g.Path}, g.Digest); err != nil {
+			return 0, err
+		}
+	}
+	if left > 0 && !a.Interactive() {
+		return 0, belay.Errorf(belay.CodeUsage, "which of %s to trust is for a person to say, and there is no terminal", term.Plural(left, "file")).At(ws).WithHint("look at a file, then: belay trust PATH")
+	}
+	return belay.ExitOK, nil
+}
+
+// trustAsIs trusts a file with the content that it has.
+func trustAsIs(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {
 	content, err := access.Content(ctx, f.ws, f.rel)
 	if err != nil {
 		return err
 	}
-	t, err := access.Trust(ctx, c, &access.TrustFile{Workspace: f.ws, Path: f.rel, Digest: belay.DigestOf(content)})
+	return trustNow(ctx, e, c, f, belay.DigestOf(content))
+}
+
+// trustNow trusts a content of a file, and prints what that allows.
+func trustNow(ctx context.Context, e *term.Env, c *app.Call, f governedFile, seen belay.Digest) error {
+	t, err := access.Trust(ctx, c, &access.TrustFile{Workspace: f.ws, Path: f.rel, Digest: seen})
 	if err != nil {
 		return err
 	}
 	_, err = e.Show(t.TrustedFile, func() {
 		fmt.Fprintf(e.Out, "trusted %s (%s)\n", term.Line(t.Path), t.Content.Digest.Short())
-		for _, b := range t.Brings {
-			fmt.Fprintf(e.Out, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
-		}
+		sayBrings(e.Out, t.Brings)
 	})
 	return err
+}
+
+func sayBrings(w io.Writer, all []access.Entry) {
+	for _, b := range all {
+		fmt.Fprintf(w, "  %s: %s\n", b.Name, term.Short(b.Text, 200))
+	}
 }
 
 func revoke(ctx context.Context, e *term.Env, c *app.Call, f governedFile) error {

@@ -48,6 +48,7 @@ type ServeCmd struct {
 	Sessions int           `default:"256" placeholder:"N" help:"How many sessions run at once (default 256)."`
 	Tenants  int           `name:"per-tenant" placeholder:"N" help:"How many of one tenant (default as --sessions)."`
 	Rate     int           `default:"2000" placeholder:"N" help:"Requests that one token may make in a second (default 2000)."`
+	Streams  int           `default:"256" placeholder:"N" help:"Streams that one token may have at once, attachments to programs among them (default 256)."`
 	Drain    time.Duration `default:"10s" placeholder:"TIME" help:"The time that running sessions get when it stops; then they are parked (default 10s)."`
 
 	MCPApprover bool `name:"mcp-approver" help:"Clients of /mcp may answer what agents ask, with a token of role approver or owner. A model that drives such a client could answer its own questions."`
@@ -208,7 +209,7 @@ func (c *ServeCmd) config(a *command.Program) (server.Config, error) {
 		level = slog.LevelDebug
 	}
 	cfg := server.Config{Commands: a.Build.Commands, Reads: a.Build.Reads, Log: slog.New(slog.NewJSONHandler(scrubbed{a}, &slog.HandlerOptions{Level: level})), Now: a.Now, Hosts: c.Host, Origins: c.Origin, Version: command.BuildVersions().Version,
-		Rate: c.Rate, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain, MCPApprover: c.MCPApprover}
+		Rate: c.Rate, Streams: c.Streams, Sessions: c.Sessions, PerTenant: c.Tenants, Drain: c.Drain, MCPApprover: c.MCPApprover}
 	if err := c.check(); err != nil {
 		return cfg, err
 	}
@@ -259,7 +260,7 @@ func (c *ServeCmd) check() error {
 		name         string
 		value, least int
 		usual        string
-	}{{"--sessions", c.Sessions, 1, "256"}, {"--per-tenant", c.Tenants, 0, "64; without it, as --sessions"}, {"--rate", c.Rate, 1, "2000"}} {
+	}{{"--sessions", c.Sessions, 1, "256"}, {"--per-tenant", c.Tenants, 0, "64; without it, as --sessions"}, {"--rate", c.Rate, 1, "2000"}, {"--streams", c.Streams, 1, "256"}} {
 		if f.value < f.least {
 			return belay.Errorf(belay.CodeUsage, "%d is too few; from %d on it can be", f.value, f.least).At(f.name).WithHint("%s %s", f.name, f.usual)
 		}

@@ -110,6 +110,16 @@ func (h *handler) edits(ask *Ask, call *Call, c belay.RespondAction, edit *Edite
 	return &runs, nil
 }
 
+// asksFor ends a question about a call that somebody changed who may ask for it and not
+// allow it: what is asked for now is theirs, and judged as that.
+func (h *handler) asksFor(ask *Ask, was, runs *Call, c belay.RespondAction) error {
+	if runs == was {
+		return belay.Errorf(belay.CodeForbidden, "the call stays as it was, and allowing it is another person's duty").At(string(c.Action)).WithHint("change its arguments, or let an approver answer")
+	}
+	h.resolve(ask, runs, "cancelled", h.order.Principal, "", c.Message)
+	return nil
+}
+
 // edited folds that a call runs with other arguments. Whatever was found out
 // about those before is found out again.
 func (c *Call) edited(p event.ToolArgs) {

@@ -218,6 +218,9 @@ func (h *handler) respond(c belay.RespondAction, edit *Edited) error {
 	if err != nil {
 		return err
 	}
+	if c.Asks {
+		return h.asksFor(ask, call, runs, c)
+	}
 	if err := ask.raises(c); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func (w *world) respond(verb, rest string) {
 	w.handle(c)
 }
 
-// editCall allows a call with other arguments: "ACT {args} [scope=S] [seen=now|before]".
+// editCall allows a call with other arguments: "ACT {args} [scope=S] [seen=now|before] [asks]".
 func (w *world) editCall(rest string) {
 	f := strings.Fields(rest)
 	c := Edited{RespondAction: belay.RespondAction{Decision: "allow", Args: json.RawMessage(f[1])}}
@@ -54,6 +54,8 @@ func (w *world) editCall(rest string) {
 	c.Call.Path = in.Path
 	for _, kv := range f[2:] {
 		switch k, v, _ := strings.Cut(kv, "="); k {
+		case "asks":
+			c.Asks = true
 		case "scope":
 			c.Scope = v
 		case "seen":
