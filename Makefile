@@ -14,9 +14,13 @@ endif
 
 FUZZTIME ?= 30s
 MINUTES ?= 1
+PART ?= 1
 SOAKTIME ?= 8h
 SHELLFUZZ ?= 100000
 RUN ?= .
+
+# make test tries one of so many stories of the program, those that the commit picks.
+STORIES ?= 4
 
 # Packages in which goroutines meet: make race has them under the race detector, which
 # needs a C compiler.
@@ -30,6 +34,7 @@ LONG = $(addprefix ./script/,aimock attack claudesdk hostile inspector kill load
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
 
+check: STORIES = 1
 check: fmt vet lint dead test long race ## what must hold before a commit: format, vet, staticcheck, no dead code, all tests
 
 fmt: ## files that gofmt would change
@@ -44,8 +49,8 @@ lint: ## staticcheck, pinned in tools/go.mod
 dead: ## code that the program can't reach, beyond what tools/dead.txt lists
 	tools/dead
 
-test: ## the tests; nothing but Go is needed
-	@go test -vet=off -timeout 20m $(if $(JSON),-json) $$(go list ./... | sort | comm -23 - <(go list $(LONG) | sort)) $(SUM)
+test: ## the tests, and a sample of the stories, which STORIES=1 plays all; nothing but Go is needed
+	@BELAY_SAMPLE="$(STORIES) $$(git rev-parse HEAD 2>/dev/null || date +%j)" go test -vet=off -timeout 20m $(if $(JSON),-json) $$(go list ./... | sort | comm -23 - <(go list $(LONG) | sort)) $(SUM)
 
 long: ## attacks, kills, load, and programs of others as clients
 	@go test -vet=off -timeout 20m $(if $(JSON),-json) $(LONG) $(SUM)
@@ -80,11 +85,11 @@ openapi: ## docs/openapi.json against public linters, which npm installs at the 
 # while an input runs fails the target (golang.org/issue/75804).
 APIFUZZ = ./internal/server=FuzzDecode=90000 ./internal/view/feed=FuzzCursor=200000 ./internal/lib/sse=FuzzDecoder=200000 ./internal/config/agentfile=FuzzMarkdown=150000 ./internal/config/agentfile=FuzzYAML=100000
 
-apifuzz: ## fuzz bodies, cursors, streams and files of agents side by side, MINUTES=1; 10 is a good while
+apifuzz: ## fuzz bodies, cursors, streams and files of agents side by side, MINUTES=1; 10 is a good while; PART=10 is a tenth
 	@pids=""; for f in $(APIFUZZ); do \
 		dir=$${f%%=*}; target=$${f#*=}; runs=$${target#*=}; target=$${target%=*}; \
 		grep -q "^func $$target(" $$dir/*_test.go || { echo "$$dir has no $$target"; exit 1; }; \
-		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $$(($(MINUTES) * runs))x -fuzzminimizetime 10x -parallel 1 "$$dir" & pids="$$pids $$!"; \
+		go test -run '^$$' -fuzz "^$$target\$$" -fuzztime $$(($(MINUTES) * runs / $(PART)))x -fuzzminimizetime 10x -parallel 1 "$$dir" & pids="$$pids $$!"; \
 	done; red=0; for p in $$pids; do wait $$p || red=1; done; exit $$red
 
 mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks some, SAMPLE=1 those of changed packages and an eighth of the others
@@ -112,6 +117,10 @@ boundary: ## 1,000 random boundaries, each held against what a program finds, an
 faults: ## disks and system calls that fail
 	BELAY_FAULTS=full $(TEST) -count=1 -timeout 30m -run Fault ./internal/store/sqlite $(SUM)
 
+.PHONY: stories
+stories: ## the stories of the program, all of them
+	$(TEST) -count=1 -timeout 30m ./script $(SUM)
+
 .PHONY: screens
 screens: ## what a terminal has after 300 runs of blocks, live lines and resizes, in tmux and GNU screen, and after a long answer
 	BELAY_SCREEN=full $(TEST) -count=1 -timeout 60m -run "KeepsEveryLine|ManySessions|AnyOutput|LongAnswer" ./internal/screen ./internal/cli ./script/load $(SUM)
@@ -130,7 +139,7 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
 	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/policy/shell $(SUM)
 
-full: loops shellfuzz boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
+full: stories loops shellfuzz boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
 	$(MAKE) race RACED=./...
 
 soak: ## crash loops again and again for SOAKTIME (8h)

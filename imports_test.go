@@ -127,6 +127,7 @@ var layers = map[string]layer{
 	"internal/screen":              {floor: 1, own: []string{".", "internal/lib/signals"}, modules: []string{"github.com/charmbracelet/ultraviolet", "github.com/charmbracelet/x/ansi", "golang.org/x/term"}, moves: true},
 	"internal/testkit/secrets":     {},
 	"internal/testkit/needs":       {},
+	"internal/testkit/sample":      {},
 	"internal/testkit/oddfile":     {moves: true},
 	"internal/testkit/tmux":        {floor: 1, own: []string{"internal/testkit/needs"}},
 	"internal/testkit/golden":      {modules: []string{"github.com/google/go-cmp/cmp"}},

@@ -51,8 +51,7 @@ var scenarios = []scenario{
 // TestAcceptance plays those of the standard's scenarios over HTTP that can be.
 // Guarantee: X43, X41, V14, V31.
 func TestAcceptance(t *testing.T) {
-	p := params()
-	p.Dir = "accept"
+	p := params("accept")
 	testscript.Run(t, p)
 }
 

@@ -46,8 +46,7 @@ func TestTheExamplesOfTheAPIAreTrue(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "api.txtar"), []byte(story.String()), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	p := params()
-	p.Dir = dir
+	p := params(dir)
 	p.Cmds["prints"] = func(ts *testscript.TestScript, neg bool, args []string) {
 		if out := ts.ReadFile(args[0]); !strings.Contains(out, args[1]) {
 			ts.Fatalf("%s isn't in:\n%s", args[1], out)

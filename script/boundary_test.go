@@ -15,7 +15,6 @@ import (
 func TestBoundary(t *testing.T) {
 	m := sandbox.Probe()
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
-	p := params()
-	p.Dir = "boundary"
+	p := params("boundary")
 	testscript.Run(t, p)
 }

@@ -20,8 +20,7 @@ import (
 // Guarantee: S70.
 func TestDisk(t *testing.T) {
 	needs.Root(t)
-	p := params()
-	p.Dir = "disk"
+	p := params("disk")
 	setup := p.Setup
 	p.Setup = func(e *testscript.Env) error {
 		if err := setup(e); err != nil {

@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/internal/cli"
 	"github.com/belay-run/belay/internal/config"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/sample"
 )
 
 func TestMain(m *testing.M) {
@@ -29,15 +30,23 @@ func TestMain(m *testing.M) {
 	})
 }
 
-func TestScripts(t *testing.T) { testscript.Run(t, params()) }
+func TestScripts(t *testing.T) { testscript.Run(t, params(".")) }
 
 // agentSamples are files of agents that other programs come with.
 var agentSamples, _ = filepath.Abs(filepath.Join("..", "internal", "config", "agentfile", "testdata", "samples"))
 
-// params is how the stories of a folder are played.
-func params() testscript.Params {
+// params is how the stories of a folder are played, of a sample those that it has.
+func params(dir string) testscript.Params {
+	files, err := filepath.Glob(filepath.Join(dir, "*.txtar"))
+	if err != nil || len(files) == 0 {
+		panic("there are no stories in " + dir)
+	}
+	played := slices.DeleteFunc(slices.Clone(files), func(file string) bool { return !sample.Has(file) })
+	if len(played) == 0 {
+		played = files[:1]
+	}
 	return testscript.Params{
-		Dir:                 ".",
+		Files:               played,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(e *testscript.Env) error {
