@@ -306,8 +306,12 @@ type (
 		Pin string `json:"pin"`
 	}
 
-	// RecallGrants asks a thread to give back the budget that it doesn't need now.
-	RecallGrants struct{ cmd }
+	// RecallGrants asks a thread to give back the budget that it doesn't need now; one that
+	// waits for budget itself, behind others: all that isn't in use.
+	RecallGrants struct {
+		cmd
+		Waits bool `json:"waits,omitempty"`
+	}
 
 	// ReturnGrant gives a hold back, or takes back that it was asked for; or it says
 	// what the programs of the thread took, from its beginning; or what became of the

@@ -20,7 +20,7 @@ type LimitChanged struct {
 	Amount  belay.Amounts  `json:"amount,omitzero"`   // asked, at most; granted; returned
 	Spent   belay.Amounts  `json:"spent,omitzero"`    // of what was granted; set: before there was a limit
 	Kept    belay.Amounts  `json:"kept,omitzero"`     // returned: what the thread still has
-	Waits   bool           `json:"waits,omitempty"`   // returned: the rest doesn't come back before agents end that the thread waits for
+	Waits   bool           `json:"waits,omitempty"`   // returned: the rest doesn't come back before what the thread waits for; recalled: it waits for budget itself, and gives all back
 	Closed  []string       `json:"closed,omitempty"`  // returned: the grants that this is about
 	By      string         `json:"by,omitempty"`      // the principal who set it
 

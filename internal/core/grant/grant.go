@@ -27,8 +27,8 @@ type Grant[T ~string] struct {
 	Least    belay.Amounts `json:"least,omitzero"` // of a budget: without which it is of no use
 	Most     belay.Amounts `json:"most,omitzero"`  // more isn't needed
 	Amount   belay.Amounts `json:"amount,omitzero"`
-	Recalled bool          `json:"recalled,omitempty"`
-	Waits    bool          `json:"waits,omitempty"` // the taker keeps it until others end, or a person answers
+	Recalled bool          `json:"recalled,omitempty"` // the taker was told to give it back; of a request: all that it has
+	Waits    bool          `json:"waits,omitempty"`    // the taker keeps it until others end, or a person answers
 	Priority int           `json:"priority,omitempty"`
 	User     string        `json:"user,omitempty"` // of a quota: on whose account
 }

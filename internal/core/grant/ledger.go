@@ -65,11 +65,60 @@ func (l *Ledger) Only(thread belay.ThreadID) bool {
 }
 
 // Waiting are the requests that weren't answered with a grant, in the order in which they
-// are served.
-func (l *Ledger) Waiting() []Grant[belay.ThreadID] {
+// are served: by priority, then by the age of their threads. So what little is left lets
+// one thread after the other end its work, and doesn't go around among all of them.
+func (l *Ledger) Waiting(age func(belay.ThreadID) int) []Grant[belay.ThreadID] {
 	waiting := slices.DeleteFunc(slices.Clone(l.Grants), func(g Grant[belay.ThreadID]) bool { return g.Given })
-	slices.SortStableFunc(waiting, func(a, b Grant[belay.ThreadID]) int { return cmp.Compare(b.Priority, a.Priority) })
+	slices.SortStableFunc(waiting, func(a, b Grant[belay.ThreadID]) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(age(a.To), age(b.To)))
+	})
 	return waiting
+}
+
+// Recall is a thread that is to give back what it has.
+type Recall struct {
+	From  belay.ThreadID
+	Waits bool // for budget itself, and gives back all that isn't in use
+}
+
+// Recalls are the threads that are to be asked now, once each, for what they have, because
+// too little is left for one of them; and whether what may come back is enough. Those that
+// work give back what they don't need, and may bring all of it when they end. Those that
+// wait behind the one are asked for everything, the last of them first, as far as that is
+// needed: it would lie there until it is their turn. Those that wait for agents or for a
+// person, or whose request was refused, keep what they have.
+func (l *Ledger) Recalls(to belay.ThreadID, behind []Grant[belay.ThreadID], left, least belay.Amounts) (from []Recall, enough bool) {
+	asks := func(t belay.ThreadID) bool {
+		return slices.ContainsFunc(l.Grants, func(g Grant[belay.ThreadID]) bool { return g.To == t && !g.Given })
+	}
+	comes := left
+	for _, w := range slices.Backward(behind) {
+		var has belay.Amounts
+		keeps := true
+		for _, g := range l.Grants {
+			if g.To == w.To && g.Given && !g.Waits {
+				has, keeps = has.Add(g.Amount), false
+			}
+		}
+		if w.Refused || keeps || !w.Recalled && comes.Short(least) == "" {
+			continue
+		}
+		if comes = comes.Add(has); !w.Recalled {
+			from = append(from, Recall{w.To, true})
+		}
+	}
+	for _, g := range l.Grants {
+		if g.To == to || !g.Given || asks(g.To) {
+			continue
+		}
+		if !g.Waits {
+			comes = comes.Add(g.Amount)
+		}
+		if r := (Recall{From: g.To}); !g.Recalled && !slices.Contains(from, r) {
+			from = append(from, r)
+		}
+	}
+	return from, comes.Short(least) == ""
 }
 
 // Needs reports whether a thread waits for a slice.
@@ -77,26 +126,15 @@ func (l *Ledger) Needs(slice string) bool {
 	return slices.ContainsFunc(l.Grants, func(g Grant[belay.ThreadID]) bool { return !g.Given && !g.Refused && isFor(slice, g.ID) })
 }
 
-// Shares are what each of the requests gets now: by priority, what it asks for if
-// there is so much, else the rest if that is of use. A thread that is alone gets all.
-func (l *Ledger) Shares(waiting []Grant[belay.ThreadID]) []belay.Amounts {
-	shares, left, told := make([]belay.Amounts, len(waiting)), l.Left(), l.Told()
-	for _, k := range belay.BudgetKinds() {
-		if *told.Of(k) == 0 {
-			continue
-		}
-		requests := make([]budget.Request, len(waiting))
-		for i, g := range waiting {
-			requests[i] = budget.Request{ID: g.ID, Priority: g.Priority, Min: *g.Least.Of(k), Optimal: *g.Most.Of(k)}
-			if l.Only(g.To) {
-				requests[i].Optimal = *left.Of(k)
-			}
-		}
-		for i, share := range budget.Allocate(*left.Of(k), requests) {
-			*shares[i].Of(k) = share.Amount
-		}
+// Share is what a request gets of what is left: what it asks for if there is so much,
+// else the rest. A thread that is alone gets all. ok is false if less is left than what
+// it can't do without.
+func (l *Ledger) Share(g Grant[belay.ThreadID], left belay.Amounts) (amount belay.Amounts, ok bool) {
+	told := l.Told()
+	if amount = left.Max(belay.Amounts{}).Only(told); !l.Only(g.To) {
+		amount = amount.Min(g.Least.Max(g.Most))
 	}
-	return shares
+	return amount, amount.Short(g.Least.Only(told)) == ""
 }
 
 // Set is the limit that a command sets, and what was spent before there was one. It
@@ -141,7 +179,7 @@ func (l *Ledger) Apply(p event.LimitChanged) {
 		}
 	case event.LimitRecalled:
 		for i := range l.Grants {
-			if g := &l.Grants[i]; g.To == p.Thread && g.Given {
+			if g := &l.Grants[i]; g.To == p.Thread && g.Given != p.Waits {
 				g.Recalled = true
 			}
 		}

@@ -1,8 +1,6 @@
 package session
 
 import (
-	"slices"
-
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -93,21 +91,22 @@ func (s *State) grantBudget(rd *core.Ready) {
 	s.returnQuota(rd)
 	s.awaitQuota(rd)
 	left := l.Left()
+	waiting := l.Waiting(s.age())
 	if left.Short(belay.Amounts{}) != "" {
-		s.recall(rd, "", left, belay.Amounts{})
+		s.recall(rd, "", waiting, left, belay.Amounts{})
 	}
-	waiting := l.Waiting()
-	for i, amount := range l.Shares(waiting) {
-		g, limit := waiting[i], l.Told()
+	for i, g := range waiting {
+		amount, ok := l.Share(g, left)
+		limit := l.Told()
 		switch {
-		case amount.Short(g.Least.Only(limit)) == "":
+		case ok:
 			left = left.Sub(amount)
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.To, GrantID: g.ID, Amount: amount}))
 			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Amount: amount, Low: l.Said(g.ID).Low})
 			continue
 		case len(rd.Decided) > 0: // look again when that is folded
 		case s.askQuota(rd, g, left):
-		case s.recall(rd, g.To, left, g.Least.Only(limit)):
+		case s.recall(rd, g.To, waiting[i+1:], left, g.Least.Only(limit)):
 		case !g.Refused:
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.To, GrantID: g.ID}))
 			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Refused: true, Left: left, Quota: l.Said(g.ID).For})
@@ -119,29 +118,29 @@ func (s *State) grantBudget(rd *core.Ready) {
 	}
 }
 
+// age says of a thread how many are older.
+func (s *State) age() func(belay.ThreadID) int {
+	all := map[belay.ThreadID]int{}
+	for i, t := range s.All() {
+		all[t] = i
+	}
+	return func(t belay.ThreadID) int { return all[t] }
+}
+
 func (s *State) give(rd *core.Ready, thread belay.ThreadID, b belay.BudgetGrant) {
 	rd.Sends = append(rd.Sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &b}})
 }
 
-// recall asks the threads but one for what they don't need now, once for each
-// grant. It reports whether so much may come back that with what is left it is at least
-// so much: nothing comes from threads that wait themselves: for budget, for agents, for a person.
-func (s *State) recall(rd *core.Ready, but belay.ThreadID, left, least belay.Amounts) bool {
-	var asked []belay.ThreadID
-	may := false
-	for _, g := range s.Budget.Grants {
-		if g.To == but || !g.Given {
-			continue
-		}
-		if !g.Waits && !slices.ContainsFunc(s.Budget.Grants, func(o grant.Grant[belay.ThreadID]) bool { return o.To == g.To && !o.Given }) {
-			may, left = true, left.Add(g.Amount)
-		}
-		if g.Recalled || slices.Contains(asked, g.To) {
-			continue
-		}
-		asked = append(asked, g.To)
-		rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRecalled, Thread: g.To}))
-		rd.Sends = append(rd.Sends, core.Send{To: g.To.Stream(), Command: belay.RecallGrants{}})
+// recall asks other threads for what a request lacks, if enough of it may come back, and
+// reports whether it may. What is overdrawn is asked of all.
+func (s *State) recall(rd *core.Ready, to belay.ThreadID, behind []grant.Grant[belay.ThreadID], left, least belay.Amounts) bool {
+	from, enough := s.Budget.Recalls(to, behind, left, least)
+	if !enough && to != "" {
+		return false
 	}
-	return may && left.Short(least) == ""
+	for _, r := range from {
+		rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRecalled, Thread: r.From, Waits: r.Waits}))
+		rd.Sends = append(rd.Sends, core.Send{To: r.From.Stream(), Command: belay.RecallGrants{Waits: r.Waits}})
+	}
+	return enough
 }

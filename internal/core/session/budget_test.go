@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -86,6 +87,69 @@ func TestTooMuchIsRefusedAtOnce(t *testing.T) {
 			t.Errorf("a request for %d of 2 dollars that another thread holds: %+v", c.least, last)
 		}
 	}
+}
+
+// Who waits is served by the age of its thread. What those have that wait behind it lies
+// there: the last one gives it back, before anything is refused. Those that wait for others,
+// and those that come first, keep what they have.
+// Guarantee: E17.
+func TestWhoWaitsIsServedInOrder(t *testing.T) {
+	b := newBench(t)
+	b.do(belay.CreateSession{Workspace: "/ws", Settings: belay.Settings{Budget: dollars(10)}})
+	cents := func(n int64) belay.Amounts { return belay.Amounts{MicroUSD: n * 10_000} }
+	told := func() (out []string) {
+		t.Helper()
+		for range 100 {
+			rd := b.d.Next(time.Time{})
+			if len(rd.Decided) == 0 {
+				return out
+			}
+			for _, f := range rd.Decided {
+				b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+				p := f.Data.(event.LimitChanged)
+				said := strings.TrimSpace(fmt.Sprint(p.Op, " ", p.Thread, " ", p.Amount))
+				if p.Waits {
+					said += ": all"
+				}
+				out = append(out, said)
+			}
+		}
+		t.Fatal("it decides without end")
+		return nil
+	}
+	ask := func(n int, id string, least belay.Amounts) {
+		b.do(belay.AskGrants{Thread: belay.ThreadID(fmt.Sprint("thr_", n)), Budget: &belay.BudgetAsk{ID: id, Least: least, Most: least}})
+	}
+	want := func(what string, want ...string) {
+		t.Helper()
+		if d := cmp.Diff(want, told()); d != "" {
+			t.Fatalf("%s (-want +got):\n%s", what, d)
+		}
+	}
+	for n := range 5 {
+		_, sends := b.do(belay.SubmitWork{Thread: belay.ThreadID(fmt.Sprint("thr_", n)), Task: belay.TaskID(fmt.Sprint("task_", n)), Turn: belay.TurnID(fmt.Sprint("turn_", n)), Rules: rules})
+		if gift := sends[len(sends)-1].Command.(belay.CreateTask).Budget; gift.ID != "" {
+			b.do(belay.ReturnGrant{Thread: "thr_0", Budget: &belay.BudgetReturn{Closed: []string{gift.ID}}})
+		}
+		ask(n, "a", dollars(2))
+	}
+	want("there is enough", "granted thr_0 2usd", "granted thr_1 2usd", "granted thr_2 2usd", "granted thr_3 2usd", "granted thr_4 2usd")
+	ask(3, "b", cents(50))
+	want("the others work, and may bring it", "recalled thr_0", "recalled thr_1", "recalled thr_2", "recalled thr_4")
+	b.do(belay.ReturnGrant{Thread: "thr_0", Budget: &belay.BudgetReturn{Closed: []string{"a"}, ID: "a", Spent: cents(100), Kept: cents(100), Waits: true}})
+	ask(4, "b", cents(50))
+	ask(2, "b", cents(150))
+	want("the last one that waits gives what it has", "recalled thr_4: all")
+	b.do(belay.ReturnGrant{Thread: "thr_4", Budget: &belay.BudgetReturn{Closed: []string{"a", "b"}, ID: "a", Spent: cents(60), Back: cents(120), Kept: cents(20), Waits: true}})
+	ask(4, "c", cents(170))
+	want("and if that isn't enough, the one before it", "recalled thr_3: all")
+	b.do(belay.ReturnGrant{Thread: "thr_3", Budget: &belay.BudgetReturn{Closed: []string{"a", "b"}, Spent: cents(100), Back: cents(100)}})
+	ask(3, "c", cents(150))
+	want("the first one is served, though it asked last; the next one waits for what it brings", "granted thr_2 1.50usd", "recalled thr_2")
+	ask(1, "b", cents(500))
+	want("that can't come together, and the next one still waits", "refused thr_1")
+	b.do(belay.ReturnGrant{Thread: "thr_2", Budget: &belay.BudgetReturn{Closed: []string{"a", "b"}, Spent: cents(200), Back: cents(150)}})
+	want("what comes goes to it", "granted thr_3 1.50usd", "recalled thr_3")
 }
 
 // A lower limit recalls what was given, and one below what is spent is refused.

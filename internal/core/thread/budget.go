@@ -21,6 +21,7 @@ type purse struct {
 	Grants   grant.Book[belay.ThreadID] `json:"grants,omitempty"`   // given, and asked for
 	Spent    belay.Amounts              `json:"spent,omitzero"`     // of what was given, since something was returned
 	Recalled bool                       `json:"recalled,omitempty"` // the session wants back what isn't needed
+	Yields   bool                       `json:"yields,omitempty"`   // it wants back all until it gives again: others come first
 	Quota    *belay.QuotaWindow         `json:"quota,omitempty"`    // for which the session refused last
 	Open     []reservation              `json:"open,omitempty"`     // of requests whose cost isn't recorded
 }
@@ -51,6 +52,12 @@ func (p *purse) rest() belay.Amounts { return p.given().Sub(p.Spent).Max(belay.A
 // asked is the request that the session hasn't answered with a grant.
 func (p *purse) asked() *grant.Grant[belay.ThreadID] {
 	return find(p.Grants, func(g *grant.Grant[belay.ThreadID]) bool { return !g.Given })
+}
+
+// waits reports whether the session hasn't answered.
+func (p *purse) waits() bool {
+	asked := p.asked()
+	return asked != nil && !asked.Refused
 }
 
 // spend counts what is used while the session limits it.
@@ -99,17 +106,21 @@ func (h *handler) takeBudget(b *belay.BudgetGrant) {
 	h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitGranted, Scope: "thread", GrantID: b.ID, Amount: b.Amount}})
 }
 
-// recallBudget notes that the session wants back what isn't needed.
-func (h *handler) recallBudget() {
-	if !h.Purse.Recalled && h.Purse.limited() {
-		h.record(h.threadFact(event.LimitChanged{Op: event.LimitRecalled, Scope: "thread"}))
+// recallBudget notes that the session wants back what isn't needed; or, while the thread
+// waits for budget, everything.
+func (h *handler) recallBudget(waits bool) {
+	p := &h.Purse
+	waits = waits && p.waits()
+	if p.limited() && (!p.Recalled || waits && !p.Yields) {
+		h.record(h.threadFact(event.LimitChanged{Op: event.LimitRecalled, Scope: "thread", Waits: waits}))
 	}
 }
 
 // returnBudget gives back what the thread doesn't need: all when no turn runs or
 // waits; and when it was recalled, what the running one doesn't need while its request
 // is out or its calls aren't over. Before a request the grant that it waited for is
-// its own, or the same budget would go around without being used.
+// its own, or the same budget would go around without being used. While others that wait
+// come first it keeps only what is in use, and asks for the rest again.
 func (d spending) returnBudget() {
 	p := &d.Purse
 	idle := d.Turn == nil && len(d.Queue) == 0 && d.Compacting == nil && d.Wish == nil
@@ -117,22 +128,39 @@ func (d spending) returnBudget() {
 	if d.Paused() != nil {
 		needs = len(p.Grants) == 0 || d.Turn == nil
 	}
-	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && (needs || p.asked() != nil) || len(p.Open) > 0 && idle {
+	if len(p.Grants) == 0 && p.Spent == (belay.Amounts{}) || !idle && !p.Yields && (needs || p.asked() != nil) || len(p.Open) > 0 && idle {
 		return
 	}
 	b := belay.BudgetReturn{Back: p.rest()}
 	if !idle {
-		last := p.Grants[len(p.Grants)-1]
+		last := p.last()
+		if last == nil {
+			return
+		}
+		keeps := d.inUse()
+		if !p.Yields {
+			keeps = keeps.Add(d.finalRoom())
+		}
 		has := p.has().Max(belay.Amounts{})
 		b.ID, b.Kept = last.ID, b.Back
-		b.Back = has.Sub(has.Min(d.needed()))
+		b.Back = has.Sub(has.Min(keeps))
 		b.Kept = b.Kept.Sub(b.Back)
-		b.Waits = d.Turn.waitsForOthers()
-		if b.Back == (belay.Amounts{}) && (!b.Waits || last.Waits) {
+		b.Waits = p.Yields || d.Paused() != nil || d.Turn.waitsForOthers()
+		if b.Back == (belay.Amounts{}) && b.Waits == last.Waits {
 			return
 		}
 	}
 	d.giveBack(b)
+}
+
+// last is the grant that was given last; nil: none was.
+func (p *purse) last() *grant.Grant[belay.ThreadID] {
+	for i := range slices.Backward(p.Grants) {
+		if p.Grants[i].Given {
+			return &p.Grants[i]
+		}
+	}
+	return nil
 }
 
 // giveBack ends all grants, but for what is kept of one of them.
@@ -145,16 +173,15 @@ func (d spending) giveBack(b belay.BudgetReturn) {
 	d.send(core.Send{To: d.Session.Stream(), Command: belay.ReturnGrant{Thread: d.Thread, Budget: &b}})
 }
 
-// needed is what a turn keeps of its budget when the session wants it back: what its final
-// step takes; a call for each that began, and for each that only the budget keeps from
-// beginning; and time, while some passes or is about to. What a call asked for is its own
-// until it has begun, or the same budget would go around without being used.
-func (d spending) needed() belay.Amounts {
-	n := d.finalRoom()
+// inUse is what a turn keeps of its budget besides what its final step takes: a call for
+// each that began, and for each that only the budget keeps from beginning; and time, while
+// some passes or is about to. What a call asked for is its own until it has begun, or the
+// same budget would go around without being used.
+func (d spending) inUse() (n belay.Amounts) {
 	if d.Turn.driven() {
 		n.Time = mostOfRest.Time
 	}
-	if st := d.Turn.Step; st != nil && st.Phase == stepRequested {
+	if d.Turn != nil && d.Turn.Step != nil && d.Turn.Step.Phase == stepRequested {
 		n.Calls = leastOfRest.Calls
 	}
 	for i, c := range d.Turn.calls() {
@@ -201,11 +228,14 @@ func (s *State) applyLimit(p event.LimitChanged) {
 			u.Quota = &p.Windows[0]
 		}
 	case event.LimitRecalled:
-		u.Recalled = true
+		u.Recalled, u.Yields = true, u.Yields || p.Waits
 	case event.LimitReturned:
 		u.Spent = belay.Amounts{}
 		u.Grants.Close("", p.Closed, p.GrantID, p.Kept)
 		u.Grants.Wait("", p.GrantID, p.Waits)
+		if len(u.Grants) == 0 {
+			u.Recalled, u.Yields = false, false
+		}
 	}
 }
 
@@ -326,7 +356,9 @@ func (p *purse) take(b *belay.BudgetGrant) {
 		return
 	}
 	if p.Limit = b.Limit; b.ID != "" {
+		if p.Grants.Find("", b.ID) != nil { // what comes with work may have been recalled on its way
+			p.Recalled, p.Yields = false, false
+		}
 		p.Grants.Give(grant.Grant[belay.ThreadID]{ID: b.ID, Amount: b.Amount})
-		p.Recalled = false
 	}
 }

@@ -3,6 +3,7 @@ package thread
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
@@ -32,11 +33,19 @@ type spenders struct {
 	closed map[string]int   // times that each was charged
 	spent  int64
 	calls  int64 // that began
+	first  int64 // what was spent when the first turn ended by the budget
+
+	answers int   // of each turn, before it ends by itself
+	share   int64 // of what an answer may take, one in so many that it takes
 }
 
-func newSpenders(t *rapid.T, limit belay.Amounts) *spenders {
+// twoPrices is a model whose output costs twice its input.
+var twoPrices = core.Candidate{Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}
+
+func newSpenders(t *rapid.T, limit belay.Amounts, to core.Candidate) *spenders {
+	to.Provider, to.Model, to.Context = "a", "x", 100_000
 	rules := Rules{Workspace: "/ws", Tokens: 500, Boundary: Boundary{Level: "L0"}, Tools: testTools(),
-		Models:   Models{Routes: []core.Candidate{{Candidate: event.Candidate{Route: event.Route{Provider: "a", Model: "x"}, Context: 100_000}, Prices: &price.List{Rates: price.Rates{Input: 1e6, Output: 2e6}}}}},
+		Models:   Models{Routes: []core.Candidate{to}},
 		Settings: belay.Settings{Provider: "a", Model: "x", Mode: belay.ModeAcceptEdits, Approvals: belay.ApprovalsDeny, Completion: belay.CompletionConversational, Limits: belay.DefaultLimits}}
 	raw, _ := json.Marshal(rules)
 	s := &spenders{t: t, now: time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC), d: map[belay.StreamID]core.Decider{}, seq: map[belay.StreamID]int64{}, mail: map[belay.StreamID][]belay.Command{},
@@ -76,6 +85,10 @@ func (s *spenders) add(id belay.StreamID, facts []core.Fact, sends []core.Send) 
 					s.t.Fatalf("%s: charged %d of %d, %d times", key, p.Amount, s.open[key], s.closed[key])
 				}
 				s.spent += p.Amount
+			case event.TurnFailed:
+				if p.Outcome == belay.OverBudget && s.first == 0 {
+					s.first = s.spent
+				}
 			case event.ToolStarted:
 				if p.Attempt == 1 {
 					s.calls++
@@ -215,7 +228,7 @@ func (s *spenders) ends(id belay.StreamID, how int) {
 func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		limit := belay.Amounts{MicroUSD: rapid.OneOf(rapid.Int64Range(1, 400_000), rapid.Just(int64(5_000_000))).Draw(t, "money"), Calls: rapid.SampledFrom([]int64{0, 1, 2, 5, 30, 60}).Draw(t, "calls")}
-		s := newSpenders(t, limit)
+		s := newSpenders(t, limit, twoPrices)
 		for range rapid.IntRange(40, 120).Draw(t, "moves") {
 			mail, out := s.waiting(), s.asking()
 			switch move := rapid.IntRange(0, 9).Draw(t, "move"); {
@@ -238,16 +251,43 @@ func TestThreadsOfASessionSpendNoMoreThanItsBudget(t *testing.T) {
 			}
 			s.check(limit)
 		}
-		l := s.d[togetherStream].(*session.Decider).State().Budget
-		if l.Spent.MicroUSD != s.spent || limit.Calls > 0 && l.Spent.Calls != s.calls || len(l.Grants) > 0 || len(s.open) != len(s.closed) {
-			t.Fatalf("at rest: spent %d and %d calls, the session says %+v; %d reservations, %d charges", s.spent, s.calls, l, len(s.open), len(s.closed))
-		}
-		for id, d := range s.d {
-			if d, ok := d.(*Decider); ok && (d.s.Turn != nil || len(d.s.Queue) > 0 || len(d.s.Purse.Grants) > 0) {
-				t.Fatalf("%s doesn't come to its end: %+v, %+v", id, d.s.Turn, d.s.Purse)
-			}
-		}
+		s.atRest(limit)
 	})
+}
+
+// atRest looks whether all that was submitted came to its end, and the books balance.
+func (s *spenders) atRest(limit belay.Amounts) {
+	s.t.Helper()
+	l := s.d[togetherStream].(*session.Decider).State().Budget
+	if l.Spent.MicroUSD != s.spent || limit.Calls > 0 && l.Spent.Calls != s.calls || len(l.Grants) > 0 || len(s.open) != len(s.closed) {
+		s.t.Fatalf("at rest: spent %d and %d calls, the session says %+v; %d reservations, %d charges", s.spent, s.calls, l, len(s.open), len(s.closed))
+	}
+	for id, d := range s.d {
+		if d, ok := d.(*Decider); ok && (d.s.Turn != nil || len(d.s.Queue) > 0 || len(d.s.Purse.Grants) > 0) {
+			s.t.Fatalf("%s doesn't come to its end: %+v, %+v", id, d.s.Turn, d.s.Purse)
+		}
+	}
+}
+
+// goesOn ends a request or a call as nothing that goes wrong does: with an answer that
+// takes a share of what it may, and with the last one of its turn.
+func (s *spenders) goesOn(id belay.StreamID) {
+	st := s.d[id].(*Decider)
+	if call := running(st); call != nil {
+		s.add(id, []core.Fact{{IDs: st.s.callIDs(call), Data: event.ToolResult{Name: call.Name, Attempt: call.Attempt, Digest: belay.Digest(fmt.Sprint(s.seq[id]))}}}, nil)
+		return
+	}
+	if !requested(st) {
+		s.shortened(id, 0)
+		return
+	}
+	step := st.s.Turn.Step
+	f := event.ModelCompleted{Attempt: step.Attempt, Text: belay.Content{Text: "done"}, Usage: belay.Usage{Input: step.Tokens, Output: step.MaxOutput / s.share, Reported: true}}
+	if st.s.Turn.Steps < s.answers && step.Kind == KindNormal {
+		args := json.RawMessage(fmt.Sprintf(`{"path":"%d"}`, s.seq[id]))
+		f.Text, f.Calls = belay.Content{}, []event.ModelCall{{ID: belay.CallID(fmt.Sprintf("call_%s_%d", id, s.seq[id])), Name: "read", Args: args, ArgsHash: belay.DigestOf(args), Path: fmt.Sprint(s.seq[id])}}
+	}
+	s.add(id, []core.Fact{st.s.fact(f)}, nil)
 }
 
 // check holds what was charged and is reserved against the limit.
@@ -308,4 +348,40 @@ func TestATakeoverChargesWhatIsKnown(t *testing.T) {
 			t.Errorf("%s: %+v was charged", name, took)
 		}
 	}
+}
+
+// TestABudgetIsSpentBeforeAnybodyEndsByIt: where each request can do with a
+// hundredth of the budget and nothing fails, at least 90 % of it is spent before the first
+// turn is refused more, however many threads there are, however long their turns are and in
+// which order things arrive.
+// Guarantee: E17.
+func TestABudgetIsSpentBeforeAnybodyEndsByIt(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const limit, part = 1_000_000, 10_000
+		bound := rapid.SampledFrom([]int64{1000, leastOutput, mostOutput}).Draw(t, "output") // of the last as much as there is enough for
+		s := newSpenders(t, belay.Amounts{MicroUSD: limit}, core.Candidate{MaxOutput: bound, Prices: &price.List{Rates: price.Rates{Output: part * 1_000_000 / min(bound, leastOutput)}}})
+		s.answers = rapid.IntRange(1, 8).Draw(t, "answers")
+		s.share = rapid.Int64Range(1, 3).Draw(t, "share")
+		for n := range rapid.IntRange(2, 40).Draw(t, "threads") {
+			s.submit(n)
+		}
+		r := rand.New(rand.NewPCG(rapid.Uint64().Draw(t, "order"), 0))
+		for range 100_000 {
+			mail, out := s.waiting(), s.asking()
+			switch {
+			case len(mail) > 0 && (len(out) == 0 || r.IntN(4) > 0):
+				s.deliver(mail[r.IntN(len(mail))])
+			case len(out) > 0:
+				s.goesOn(out[r.IntN(len(out))])
+			default:
+				s.atRest(belay.Amounts{MicroUSD: limit})
+				if s.first > 0 && s.first < limit*9/10 {
+					t.Fatalf("%d were spent when the first turn ended by it", s.first)
+				}
+				return
+			}
+			s.check(belay.Amounts{MicroUSD: limit})
+		}
+		t.Fatal("it goes on without end")
+	})
 }

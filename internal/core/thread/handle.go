@@ -57,7 +57,7 @@ func (h *handler) handle(c belay.Command) error {
 	case belay.UnpinContext:
 		return h.unpin(c)
 	case belay.RecallGrants:
-		h.recallBudget()
+		h.recallBudget(c.Waits)
 	case belay.ResumeThread:
 		return h.resume(c)
 	case belay.PauseThread:

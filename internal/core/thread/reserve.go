@@ -68,7 +68,8 @@ func (d spending) finalRoom() belay.Amounts {
 		return belay.Amounts{}
 	}
 	_, input := d.input("")
-	a, _ := bound(d.to(), input, leastOutput, d.now)
+	least, _ := outputs(d.to())
+	a, _ := bound(d.to(), input, least, d.now)
 	return a.Only(d.Purse.Limit)
 }
 
@@ -104,17 +105,22 @@ func (d spending) reserving() (a belay.Amounts) {
 	return a
 }
 
+// outputs are how many tokens a model's answer may have: where little is left, and at most.
+func outputs(of core.Candidate) (least, most int64) {
+	most = mostOutput
+	if of.MaxOutput > 0 {
+		most = min(most, of.MaxOutput)
+	}
+	return min(leastOutput, most), most
+}
+
 // reserve sets aside what a step's request may take, so that a final step can still
 // follow. ok is false when the request can't leave: then what follows from that is
 // decided. Without any limit and price there is nothing to set aside.
 func (d spending) reserve(kind, note string) (r reservation, ok bool) {
 	to := d.to()
 	counted, input := d.input(note)
-	most := int64(mostOutput)
-	if to.MaxOutput > 0 {
-		most = min(most, to.MaxOutput)
-	}
-	least := min(leastOutput, most)
+	least, most := outputs(to)
 	need := func(output int64) belay.Amounts {
 		a, _ := bound(to, input, output, d.now)
 		if kind != KindFinal {
@@ -172,16 +178,14 @@ func (d spending) askSession(has, least, most belay.Amounts) (refused bool) {
 	ask := belay.BudgetAsk{ID: d.derive("grant", len(d.ready.Decided)), Least: least.Sub(has).Max(belay.Amounts{}).Only(limit)}
 	ask.Most = most.Sub(has).Only(limit).Max(ask.Least)
 	switch asked := d.Purse.asked(); {
-	case asked != nil && !asked.Refused || slices.ContainsFunc(d.ready.Decided, isAsk):
+	case d.Purse.waits() || slices.ContainsFunc(d.ready.Decided, isAsk):
 		return false
 	case asked != nil && ask.Least.Covers(asked.Least):
 		return true
 	case asked != nil:
-		b := belay.BudgetReturn{Kept: d.Purse.rest()}
-		for _, g := range d.Purse.Grants {
-			if g.Given {
-				b.ID = g.ID
-			}
+		b := belay.BudgetReturn{Kept: d.Purse.rest(), Waits: d.Purse.Yields}
+		if last := d.Purse.last(); last != nil {
+			b.ID = last.ID
 		}
 		d.giveBack(b)
 		ask.ID = d.derive("grant", len(d.ready.Decided))

@@ -120,7 +120,7 @@ func (w *world) budget(s string) *belay.BudgetGrant {
 }
 
 // answerBudget is the session's word: "give AMOUNT" or "refuse" for what the thread
-// asked for, "limit AMOUNT", "recall".
+// asked for, "limit AMOUNT", "recall"; "recall all" if the thread waits for budget.
 func (w *world) answerBudget(f []string) {
 	b := belay.BudgetGrant{Limit: w.d.s.Purse.Limit}
 	if g := w.d.s.Purse.asked(); g != nil {
@@ -128,7 +128,7 @@ func (w *world) answerBudget(f []string) {
 	}
 	switch f[0] {
 	case "recall":
-		w.handle(belay.RecallGrants{})
+		w.handle(belay.RecallGrants{Waits: len(f) > 1})
 		return
 	case "give":
 		b.Amount = w.amounts(f[1])
