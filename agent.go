@@ -175,6 +175,7 @@ type (
 		Budget   *BudgetGrant `json:"budget,omitempty"`
 		Taint    []string     `json:"taint,omitempty"`
 		Limits   Limits       `json:"limits,omitzero"`
+		Rest     bool         `json:"rest,omitempty"` // it hasn't ended: of money and tokens it has what is left of its own
 	}
 
 	// CloseSubagent ends a child, with the children that it started. With grace it gets one

@@ -409,20 +409,24 @@ func (d *Decider) sendInput(o belay.Order, c belay.SendSubagentInput) ([]core.Fa
 	if c.Interrupt {
 		queue = belay.QueueInterrupt
 	}
+	lent := belay.Amounts{MicroUSD: c.Limits.MicroUSD, Tokens: c.Limits.Tokens}
+	if !again { // it goes on with what it was lent when it began
+		c.Limits.MicroUSD, c.Limits.Tokens = 0, 0
+	}
 	facts := []core.Fact{{IDs: child.ids(s.Session), Data: event.SubagentInput{By: o.Principal, Text: c.Text, Turn: c.Turn, Again: again, Waits: waits,
 		Agent: child.Agent, Nickname: child.Nickname, Depth: child.Depth}}}
 	sends := []core.Send{{To: child.Task.Stream(), Command: belay.ContinueTask{Input: child.Inputs + 1, Turn: c.Turn, Text: c.Text, Rules: child.Rules, Queue: queue,
-		Priority: child.Priority, Wait: waits, Reason: crowded, Budget: s.toldBudget(), Taint: c.Taint, Limits: c.Limits}}}
+		Priority: child.Priority, Wait: waits, Reason: crowded, Budget: s.toldBudget(), Taint: c.Taint, Limits: c.Limits, Rest: !again}}}
 	if c.Call != "" && other {
 		sends = append(sends, core.Send{To: c.Parent.Stream(), Command: belay.TellParent{Subagent: child.ID, Call: c.Call}})
 		c.Call = ""
 	}
-	var lent *belay.Amounts
-	if c.Call != "" && again {
-		lent = &belay.Amounts{MicroUSD: c.Limits.MicroUSD, Tokens: c.Limits.Tokens}
-	}
 	if c.Call != "" || again {
-		sends = append(sends, core.Send{To: child.Parent.Stream(), Command: belay.TellParent{Subagent: child.ID, Call: c.Call, Again: again, Budget: lent}})
+		told := belay.TellParent{Subagent: child.ID, Call: c.Call, Again: again}
+		if c.Call != "" && again {
+			told.Budget = &lent
+		}
+		sends = append(sends, core.Send{To: child.Parent.Stream(), Command: told})
 	}
 	return facts, sends, nil
 }

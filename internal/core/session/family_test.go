@@ -231,9 +231,10 @@ func TestAClosedChildEndsWithThoseBelow(t *testing.T) {
 func TestAChildThatEndedGoesOnWithinTheLimits(t *testing.T) {
 	b := family(t, belay.AgentLimits{Children: 1, Running: 1, Total: 2})
 	one, _ := b.spawn("one", "thr_1", false, 0)
-	send := belay.SendSubagentInput{Subagent: "one", Turn: "turn_x", Text: belay.Content{Text: "more"}, Parent: "thr_1", Call: "call_x"}
+	send := belay.SendSubagentInput{Subagent: "one", Turn: "turn_x", Text: belay.Content{Text: "more"}, Parent: "thr_1", Call: "call_x",
+		Limits: belay.Limits{Steps: 7, Tokens: 1}} // all that its parent has beside what it lent
 	_, sends := b.do(send)
-	if c := sends[0].Command.(belay.ContinueTask); len(sends) != 2 || sends[0].To != one.Task.Stream() || c.Queue != belay.QueueSteer || c.Input != 1 || c.Rules != rules {
+	if c := sends[0].Command.(belay.ContinueTask); len(sends) != 2 || sends[0].To != one.Task.Stream() || c.Queue != belay.QueueSteer || c.Input != 1 || c.Rules != rules || !c.Rest || c.Limits != (belay.Limits{Steps: 7}) {
 		t.Errorf("to one that works: %+v", sends)
 	}
 	// An end from before the text is none.
@@ -254,7 +255,7 @@ func TestAChildThatEndedGoesOnWithinTheLimits(t *testing.T) {
 	b.endOf("two")
 	send.Interrupt = true
 	_, sends = b.do(send)
-	if c := sends[0].Command.(belay.ContinueTask); len(sends) != 2 || c.Input != 2 || c.Wait || c.Queue != belay.QueueInterrupt || sends[1].Command != (belay.TellParent{Subagent: "one", Again: true}) {
+	if c := sends[0].Command.(belay.ContinueTask); len(sends) != 2 || c.Input != 2 || c.Wait || c.Rest || c.Queue != belay.QueueInterrupt || sends[1].Command != (belay.TellParent{Subagent: "one", Again: true}) {
 		t.Errorf("it goes on: %+v", sends)
 	}
 	b.do(belay.EndSubagent{Subagent: "one", Inputs: 2, End: belay.AttemptEnd{Outcome: belay.Completed, AttemptUse: use}})

@@ -142,7 +142,7 @@ func (d *Decider) goOn(c belay.ContinueTask) ([]core.Fact, []core.Send, error) {
 		return append(facts, core.Fact{IDs: s.ids(), Data: queued}), nil, nil
 	}
 	attempt, send := s.attempt(s.ids(), len(facts), s.Count+1, s.Thread, belay.SubmitTurn{Turn: c.Turn, Text: c.Text, Rules: c.Rules, Queue: c.Queue, Priority: c.Priority,
-		Budget: c.Budget, Taint: c.Taint, Limits: c.Limits, Checks: s.Acceptance})
+		Budget: c.Budget, Taint: c.Taint, Limits: c.Limits, Rest: c.Rest, Checks: s.Acceptance})
 	started := attempt.Data.(event.TaskAttemptStarted)
 	started.Input = c.Input
 	attempt.Data = started

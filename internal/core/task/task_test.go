@@ -93,8 +93,8 @@ func TestASubagentIsToldMore(t *testing.T) {
 	b := newBench(t)
 	b.do(belay.CreateTask{Objective: belay.Content{Text: "fix it"}, Thread: "thr_1", Turn: "turn_1", Rules: rules, Subagent: "sub_1"})
 	first := b.run()
-	_, sends := b.do(belay.ContinueTask{Input: 1, Turn: "turn_2", Text: belay.Content{Text: "more"}, Rules: rules, Queue: belay.QueueSteer, Taint: []string{"web:x"}, Limits: belay.Limits{Steps: 3}})
-	if c := sends[0].Command.(belay.SubmitTurn); c.Run == first || c.Run != b.run() || c.Text.Text != "more" || c.Queue != belay.QueueSteer || len(c.Taint) != 1 || c.Limits.Steps != 3 {
+	_, sends := b.do(belay.ContinueTask{Input: 1, Turn: "turn_2", Text: belay.Content{Text: "more"}, Rules: rules, Queue: belay.QueueSteer, Taint: []string{"web:x"}, Limits: belay.Limits{Steps: 3}, Rest: true})
+	if c := sends[0].Command.(belay.SubmitTurn); c.Run == first || c.Run != b.run() || c.Text.Text != "more" || c.Queue != belay.QueueSteer || len(c.Taint) != 1 || c.Limits.Steps != 3 || !c.Rest {
 		t.Errorf("sent %+v", c)
 	}
 	if types, sends := b.do(belay.ContinueTask{Input: 1, Turn: "turn_2"}); types != nil || sends != nil {

@@ -119,6 +119,12 @@ func (s *State) begin(e event.Envelope, p event.TurnStarted) {
 	}
 	s.Back = false
 	s.Told, s.Anew = false, false
+	if !q.Rest && s.Depth > 0 {
+		s.Borrowed = borrowed{After: s.Charged}
+		if q.Limits != nil {
+			s.Borrowed.Limit = belay.Amounts{MicroUSD: q.Limits.MicroUSD, Tokens: q.Limits.Tokens}
+		}
+	}
 	s.Turn = &Turn{Queued: q, Begun: true, Completion: p.Completion, Limits: p.Limits, Agent: p.Agent}
 }
 

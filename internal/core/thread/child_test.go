@@ -94,3 +94,51 @@ func TestASummaryWaitsForWhatAgentsGiveBack(t *testing.T) {
 		t.Errorf("%+v", w.d.s.Compacting)
 	}
 }
+
+// A text that comes before a sub-agent's first turn has begun is part of that turn; one
+// that comes when it has ended, and before that is known, has what is left of what the
+// agent was lent: the parent has the rest only when it knows of the end.
+// Guarantee: F4.
+func TestATextNeverTakesAwayWhatAnAgentWasLent(t *testing.T) {
+	submit := func(w *world, turn belay.TurnID, more belay.SubmitTurn) {
+		more.Turn, more.Kind, more.Rules, more.Text = turn, belay.TurnUser, w.keepRules(), belay.Content{Text: string(turn), Tokens: 10}
+		w.handle(more)
+	}
+	child := func() *world {
+		w := newWorld(t)
+		w.rules.Tokens, w.rules.Settings.Limits.Tokens = 500, 60_000
+		w.handle(belay.OpenThread{Workspace: "/ws", Depth: 1})
+		return w
+	}
+	text := belay.SubmitTurn{Queue: belay.QueueSteer, Rest: true, Limits: belay.Limits{Steps: 5}}
+
+	early := child()
+	submit(early, "first", belay.SubmitTurn{})
+	submit(early, "second", text)
+	early.settle()
+	if turn := early.d.s.Turn; turn == nil || len(turn.Joined) != 1 || turn.Limits.Tokens != 60_000 || turn.Limits.Steps != belay.DefaultLimits.Steps {
+		t.Errorf("a text before the first turn began: %+v", turn)
+	}
+
+	late := child()
+	submit(late, "first", belay.SubmitTurn{})
+	late.settle()
+	late.do(`model complete_task{"summary":"one"} usage=1000/2000`)
+	submit(late, "second", text)
+	late.settle()
+	if turn := late.d.s.Turn; turn == nil || turn.Limits.Tokens != 57_000 || turn.Limits.Steps != 5 {
+		t.Errorf("a text behind the end: %+v", turn)
+	}
+	late.do(`model complete_task{"summary":"two"} usage=1000/2000`)
+	submit(late, "third", belay.SubmitTurn{Queue: belay.QueueSteer, Limits: belay.Limits{Tokens: 30_000}})
+	late.settle()
+	if turn := late.d.s.Turn; turn == nil || turn.Limits.Tokens != 30_000 {
+		t.Errorf("a text with another loan: %+v", turn)
+	}
+	late.do(`model complete_task{"summary":"three"} usage=1000/2000`)
+	submit(late, "fourth", text)
+	late.settle()
+	if turn := late.d.s.Turn; turn == nil || turn.Limits.Tokens != 27_000 {
+		t.Errorf("a text behind the end that follows that: %+v", turn)
+	}
+}

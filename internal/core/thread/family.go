@@ -22,6 +22,13 @@ type familyState struct {
 	Children []*child         `json:"children,omitempty"`
 	Rests    bool             `json:"rests,omitempty"`  // the session knows that it waits and needs no place
 	Charged  belay.Amounts    `json:"charged,omitzero"` // money and tokens, ever, with children that a turn paid for
+	Borrowed borrowed         `json:"borrowed,omitzero"`
+}
+
+// borrowed is what a sub-agent got when it began, or went on after its end.
+type borrowed struct {
+	Limit belay.Amounts `json:"limit,omitzero"` // besides that of its rules
+	After belay.Amounts `json:"after,omitzero"` // what had been charged by then
 }
 
 // child is a sub-agent as its parent sees it.

@@ -145,7 +145,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/35"
+const Version = "thread/36"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }

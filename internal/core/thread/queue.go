@@ -278,8 +278,8 @@ func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
 	if urgent(p.Queue) {
 		q.Place = 0
 	}
-	if p.Queue == belay.QueueSteer && s.Turn != nil {
-		q.Into = s.Turn.Turn
+	if p.Queue == belay.QueueSteer {
+		q.Into = s.next()
 	}
 	if p.Queue == belay.QueueCollect {
 		q.At = e.Time
@@ -293,6 +293,17 @@ func (s *State) enqueue(e event.Envelope, p event.TurnSubmitted) {
 	at := s.placeOf(p.Queue, p.Place)
 	s.Queue = slices.Insert(s.Queue, at, q)
 	s.Known = keep(append(s.Known, Known{Turn: e.IDs.Turn, Run: e.IDs.Run}), maxKnown)
+}
+
+// next is the turn that runs, or that begins first.
+func (s *State) next() belay.TurnID {
+	switch {
+	case s.Turn != nil:
+		return s.Turn.Turn
+	case len(s.Queue) > 0:
+		return s.Queue[0].Turn
+	}
+	return ""
 }
 
 // applyQueue folds a change of the row.

@@ -29,7 +29,7 @@ func startTurn(d *decision) bool {
 		limits = limits.Within(*q.Limits)
 	}
 	if q.Rest {
-		limits = limits.Less(d.Charged)
+		limits = limits.Within(belay.Limits{MicroUSD: d.Borrowed.Limit.MicroUSD, Tokens: d.Borrowed.Limit.Tokens}).Less(d.Charged.Sub(d.Borrowed.After))
 	}
 	d.record(core.Fact{IDs: ids, Data: event.TurnStarted{
 		Kind: q.Kind, Rules: q.Rules, Completion: d.rules.completion(), Limits: limits, Agent: d.rules.agentUsed(),
