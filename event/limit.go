@@ -11,17 +11,17 @@ import (
 // for a part, got it, or gave it back. Both streams have it.
 type LimitChanged struct {
 	fact
-	Op      string         `json:"op"`                // set, asked, granted, refused, recalled, returned
+	Op      string         `json:"op"`                // set, asked, granted, refused, recalled, returning, returned
 	Scope   string         `json:"scope"`             // session, thread, quota
 	GrantID string         `json:"grantId,omitempty"` // asked, granted, refused, and returned: of the grant that what is kept belongs to
 	Thread  belay.ThreadID `json:"thread,omitempty"`  // that asks, or was given
 	Limit   belay.Amounts  `json:"limit,omitzero"`    // of the session, from now on; a kind without one isn't limited
 	Least   belay.Amounts  `json:"least,omitzero"`    // asked: without which it is of no use
-	Amount  belay.Amounts  `json:"amount,omitzero"`   // asked, at most; granted; returned
-	Spent   belay.Amounts  `json:"spent,omitzero"`    // of what was granted; set: before there was a limit
+	Amount  belay.Amounts  `json:"amount,omitzero"`   // asked, at most; granted; returned, returning
+	Spent   belay.Amounts  `json:"spent,omitzero"`    // returned, returning: of what was granted; set: before there was a limit
 	Kept    belay.Amounts  `json:"kept,omitzero"`     // returned: what the thread still has
 	Waits   bool           `json:"waits,omitempty"`   // returned: the rest doesn't come back before what the thread waits for; recalled: it waits for budget itself, and gives all back
-	Closed  []string       `json:"closed,omitempty"`  // returned: the grants that this is about
+	Closed  []string       `json:"closed,omitempty"`  // returned, returning: the grants that this is about
 	By      string         `json:"by,omitempty"`      // the principal who set it
 
 	Priority int `json:"priority,omitempty"` // asked: among the threads that wait
@@ -36,12 +36,13 @@ type LimitChanged struct {
 
 // Ops of a LimitChanged.
 const (
-	LimitSet      = "set"
-	LimitAsked    = "asked"
-	LimitGranted  = "granted"
-	LimitRefused  = "refused" // not as things are: the thread asks a person, or comes to its end
-	LimitRecalled = "recalled"
-	LimitReturned = "returned"
+	LimitSet       = "set"
+	LimitAsked     = "asked"
+	LimitGranted   = "granted"
+	LimitRefused   = "refused" // not as things are: the thread asks a person, or comes to its end
+	LimitRecalled  = "recalled"
+	LimitReturning = "returning" // of a quota: the session closed slices, and the quotas don't know what became of them yet
+	LimitReturned  = "returned"
 )
 
 // Cost is an amount of money and what it is for.

@@ -1,6 +1,7 @@
 package engine_test
 
 import (
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -9,6 +10,8 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core/coretest"
 	"github.com/belay-run/belay/internal/core/quota"
+	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/model/scripted"
 	"github.com/belay-run/belay/internal/testkit/memory"
 )
 
@@ -17,16 +20,68 @@ import (
 // session hadn't heard of, comes back all the same.
 // Guarantee: E71.
 func TestQuotasGetBackWhatACrashAndAnInterruptLeave(t *testing.T) {
-	points, cancelled := 0, 0
+	cancelled := 0
+	points := crashAndTell(t, nil, func(belay.Ref) belay.Order {
+		return belay.Order{ID: "cmd_stop", Stream: thr.Stream(), Command: belay.InterruptTurn{}}
+	}, func(s *thread.State) {
+		if s.Prev.Outcome == belay.Cancelled {
+			cancelled++
+		}
+	})
+	if points < 50 || cancelled < points/2 {
+		t.Errorf("%d turns were cancelled at %d points", cancelled, points)
+	}
+}
+
+// TestQuotasCountWhatFollowsACrash: the process dies at each point, and the next one finds new
+// work. All that both turns spend is counted, also if the quotas had back what the session
+// hadn't heard of.
+// Guarantee: E71.
+func TestQuotasCountWhatFollowsACrash(t *testing.T) {
+	const usage = ", usage: {input: 3000, output: 40}}"
+	two, err := scripted.Parse("two turns", []byte("steps:"+strings.Repeat(`
+  - {calls: [{tool: read, args: {path: notes/a.txt}}]`+usage+`
+  - {calls: [{tool: complete_task, args: {summary: done}}]`+usage, 2)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	points := crashAndTell(t, two, func(rules belay.Ref) belay.Order {
+		return belay.Order{ID: "cmd_more", Stream: sess.Stream(), Command: belay.SubmitWork{Thread: thr, Task: "task_2", Turn: "turn_2", Text: belay.Content{Text: "go on"}, Rules: rules,
+			Quotas: []belay.Quota{theQuota}}}
+	}, func(s *thread.State) {
+		if s.Prev.Turn != "turn_2" || s.Prev.Outcome != belay.Completed {
+			t.Errorf("the new work came to %+v", s.Prev)
+		}
+	})
+	if points < 30 {
+		t.Errorf("only %d points", points)
+	}
+}
+
+// crashAndTell has the process die at each point, and leaves an order to the next one. The books
+// balance in the end.
+func crashAndTell(t *testing.T, script *scripted.Script, order func(rules belay.Ref) belay.Order, rests func(*thread.State)) (points int) {
 	for hit := true; hit; points++ {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(t)
 			defer m.discard()
+			if script != nil {
+				m.script = script
+			}
+			var rules belay.Ref
+			m.also = func(_ *process, ref belay.Ref) []belay.Command {
+				rules = ref
+				return nil
+			}
 			m.accept()
 			first := true
 			_, hit = m.through([]int{points + 1}, func(p *process) error {
 				if !first {
-					m.interrupt(points + 1)
+					o := order(rules)
+					o.Principal, o.Time, o.Session = "user:bob", time.Now(), sess
+					if err := p.h.Enqueue(p.ctx, o); err != nil {
+						return err
+					}
 				}
 				first = false
 				return p.live()
@@ -41,16 +96,16 @@ func TestQuotasGetBackWhatACrashAndAnInterruptLeave(t *testing.T) {
 				facts = append(facts, r.Event)
 			}
 			coretest.Books(t, points+1, facts)
-			if s, err := loadThread(t.Context(), h); err != nil {
-				t.Error(err)
-			} else if s.Prev.Outcome == belay.Cancelled {
-				cancelled++
+			s, err := loadThread(t.Context(), h)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if hit {
+				rests(s)
 			}
 		})
 	}
-	if points < 50 || cancelled < points/2 {
-		t.Errorf("%d turns were cancelled at %d points", cancelled, points)
-	}
+	return points
 }
 
 // TestASessionWaitsForAQuotaOnlyWhileItNeedsIt: others have all of it. The session asks
@@ -96,14 +151,4 @@ func TestASessionWaitsForAQuotaOnlyWhileItNeedsIt(t *testing.T) {
 			t.Errorf("in a minute it records %v", ops)
 		}
 	})
-}
-
-// interrupt leaves an interrupt to who drives the session next.
-func (m *machine) interrupt(at int) {
-	h := m.data.Open(memory.Options{})
-	defer h.Close()
-	o := belay.Order{ID: "cmd_stop", Principal: "user:bob", Time: time.Now(), Session: sess, Stream: thr.Stream(), Command: belay.InterruptTurn{}}
-	if err := h.Enqueue(m.t.Context(), o); err != nil {
-		m.t.Errorf("crash %d: %v", at, err)
-	}
 }

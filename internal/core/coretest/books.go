@@ -111,7 +111,7 @@ func (b *books) step(e event.Envelope, p event.LimitChanged) {
 			l = &grant.Ledger{}
 			b.ledgers[e.IDs.Session] = l
 		}
-		if p.Scope == grant.ScopeQuota && p.Op == event.LimitReturned {
+		if p.Scope == grant.ScopeQuota && p.Op == event.LimitReturning {
 			settled(b, e, p, l.Slices, "", l.Told())
 		}
 		l.Apply(p)
@@ -190,7 +190,7 @@ func (b *books) atRest() {
 		}
 		limit := l.Told()
 		limit.Time = 0
-		if len(l.Grants) > 0 || len(l.Slices) > 0 || l.Drawn.Only(shared) != (belay.Amounts{}) || l.Spent.Only(limit) != b.used[id].Only(limit) {
+		if len(l.Grants) > 0 || len(l.Slices) > 0 || l.Returning != nil || l.Drawn.Only(shared) != (belay.Amounts{}) || l.Spent.Only(limit) != b.used[id].Only(limit) {
 			b.t.Errorf("%v: session %s took %s and says %+v", b.what, id, b.used[id], l)
 		}
 		if b.returned[id].Only(shared) != l.Spent.Only(shared) {

@@ -22,6 +22,16 @@ type Quotas struct {
 	Slices Book[string]  `json:"slices,omitempty"` // given, or asked for and not answered
 	Drawn  belay.Amounts `json:"drawn,omitzero"`   // spent since the slices were returned last
 	Asked  QuotaAsked    `json:"asked,omitzero"`
+
+	Returning *QuotaReturn `json:"returning,omitempty"` // nil: the quotas know what became of all slices that were closed
+}
+
+// QuotaReturn is what became of slices that the session closed: nothing of them is lent any
+// more, and the quotas are told until they have taken it.
+type QuotaReturn struct {
+	belay.BudgetReturn
+	User   string        `json:"user,omitempty"`
+	Quotas []belay.Quota `json:"quotas,omitempty"`
 }
 
 // QuotaAsked is what the quotas said last.
@@ -46,7 +56,7 @@ func (q *Quotas) Same(user string, all []belay.Quota) bool {
 	return slices.Equal(q.Shared, all) && (q.User == user || len(all) == 0)
 }
 
-// Return is what became of the slices.
+// Return is what becomes of the slices if they are closed now.
 func (q *Quotas) Return() belay.BudgetReturn {
 	r := belay.BudgetReturn{Spent: q.Drawn, Back: q.sliced().Max(belay.Amounts{})}
 	for _, g := range q.Slices {
@@ -120,8 +130,18 @@ func (q *Quotas) apply(p event.LimitChanged) {
 			q.Asked.For = &p.Windows[0]
 			q.Slices.Return("", p.GrantID)
 		}
+	case event.LimitReturning:
+		q.Returning = &QuotaReturn{belay.BudgetReturn{Closed: p.Closed, Spent: p.Spent, Back: p.Amount}, q.User, q.Shared}
+		q.close(p)
 	case event.LimitReturned:
-		q.Slices.Close("", p.Closed, "", belay.Amounts{})
-		q.Drawn = q.Drawn.Sub(p.Spent)
+		if q.Returning == nil { // as an earlier release wrote it
+			q.close(p)
+		}
+		q.Returning = nil
 	}
+}
+
+func (q *Quotas) close(p event.LimitChanged) {
+	q.Slices.Close("", p.Closed, "", belay.Amounts{})
+	q.Drawn = q.Drawn.Sub(p.Spent)
 }

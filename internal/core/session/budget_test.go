@@ -223,6 +223,7 @@ func TestARaiseIsAnswered(t *testing.T) {
 	}
 	fold(rd.Decided...)
 	b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{"a"}, Spent: dollars(1)}})
+	fold(b.d.Next(time.Time{}).Decided...)
 	rd = b.d.Next(time.Time{})
 	if len(rd.Effects) != 1 || rd.Effects[0].(core.ReturnQuota).Return.Spent != dollars(1) {
 		t.Errorf("the quotas are told %+v", rd.Effects)

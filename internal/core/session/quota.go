@@ -44,17 +44,23 @@ func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left bel
 }
 
 // awaitQuota wants what the quotas say of a slice that they were asked for. What they
-// lent must be known, also when nobody needs it any more.
+// lent must be known, also when nobody needs it any more. What is returned comes first: until
+// the quotas know of that, it isn't there for others, nor for this session.
 func (s *State) awaitQuota(rd *core.Ready) {
 	l := &s.Budget
-	if g := l.Pending(); g != nil {
+	if g := l.Pending(); g != nil && l.Returning == nil {
 		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: l.Tries(g.ID) + 1, Needed: l.Needs(g.ID), User: l.User, Least: g.Least, Most: g.Most, Quotas: l.Shared})
 	}
 }
 
-// returnQuota wants the slices returned when no thread has or asks for anything.
+// returnQuota returns the slices when no thread has or asks for anything. They are closed
+// first, by a fact: the quotas may lend them to others before this session hears that they
+// took them, so none of its threads may get anything of them from then on.
 func (s *State) returnQuota(rd *core.Ready) {
-	if r := s.Budget.Return(); len(r.Closed) > 0 && len(s.Budget.Grants) == 0 {
-		rd.Effects = append(rd.Effects, core.ReturnQuota{IDs: s.ids(), User: s.Budget.User, Return: r, Quotas: s.Budget.Shared})
+	l := &s.Budget
+	if r := l.Returning; r != nil {
+		rd.Effects = append(rd.Effects, core.ReturnQuota{IDs: s.ids(), User: r.User, Return: r.BudgetReturn, Quotas: r.Quotas})
+	} else if r := l.Return(); len(r.Closed) > 0 && len(l.Grants) == 0 {
+		rd.Decided = append(rd.Decided, s.quotaFact(event.LimitChanged{Op: event.LimitReturning, Closed: r.Closed, Spent: r.Spent, Amount: r.Back}))
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
+	"github.com/belay-run/belay/internal/core/quota"
 )
 
 // quotaBench is a session that spends from a quota, and how its facts are folded until
@@ -84,6 +85,57 @@ func TestTheQuotasAreAskedForWhatIsLacking(t *testing.T) {
 	}
 	if ask = next(lent(ask, dollars(3))); ask != nil || b.has("thr_1") != dollars(1) {
 		t.Errorf("thread 1 has %s, and the quotas are asked %+v", b.has("thr_1"), ask)
+	}
+}
+
+// A slice is closed before the quotas hear of it: what they may have lent to others is given
+// to no thread, whatever comes before the session hears that they took it; and what the next
+// turn spends is counted too.
+// Guarantee: E71.
+func TestASliceThatIsReturnedIsNotLentAgain(t *testing.T) {
+	b, next := quotaBench(t)
+	q := quota.New(quota.Stream)
+	w := quota.Current(belay.Quota{Of: "tenant", Kind: belay.BudgetCost, Limit: 100_000_000, Per: "day"}, time.Unix(0, 0))
+	tell := func(c belay.Command) {
+		facts, _, err := q.Handle(belay.Order{Command: c}, time.Time{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range facts {
+			q.Apply(event.Envelope{Stream: quota.Stream, Data: f.Data})
+		}
+	}
+	work := func(id string, spent belay.Amounts, ends func(core.ReturnQuota)) {
+		t.Helper()
+		b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: id, Least: dollars(60), Most: dollars(60)}})
+		ask := next()
+		if ask == nil {
+			if had := b.d.s.Budget.Returning; had == nil || b.has("thr_1") != (belay.Amounts{}) {
+				t.Fatalf("%s: the quotas aren't asked, and the thread has %s", id, b.has("thr_1"))
+			}
+			ret := b.d.Next(time.Time{}).Effects[0].(core.ReturnQuota) // once more, after a crash
+			tell(belay.ReturnQuota{Session: "sess_1", User: ret.User, Return: ret.Return, Windows: []belay.QuotaWindow{w}})
+			ask = next(event.LimitChanged{Op: event.LimitReturned, Closed: ret.Return.Closed, Spent: ret.Return.Spent, Amount: ret.Return.Back})
+		}
+		tell(belay.AskQuota{Session: "sess_1", ID: ask.ID, Least: ask.Least, Most: ask.Most, Windows: []belay.QuotaWindow{w}})
+		next(lent(ask, dollars(60)))
+		if b.has("thr_1") != dollars(60) {
+			t.Fatalf("%s: the thread has %s", id, b.has("thr_1"))
+		}
+		b.do(belay.ReturnGrant{Thread: "thr_1", Budget: &belay.BudgetReturn{Closed: []string{id}, Spent: spent}})
+		next()
+		ret := b.d.Next(time.Time{}).Effects[0].(core.ReturnQuota)
+		tell(belay.ReturnQuota{Session: "sess_1", User: ret.User, Return: ret.Return, Windows: []belay.QuotaWindow{w}})
+		if ends != nil {
+			ends(ret)
+		}
+	}
+	work("a", dollars(5), nil) // the session doesn't hear that it is returned
+	work("b", dollars(50), func(ret core.ReturnQuota) {
+		next(event.LimitChanged{Op: event.LimitReturned, Closed: ret.Return.Closed, Spent: ret.Return.Spent, Amount: ret.Return.Back})
+	})
+	if left := q.State().Left("", []belay.QuotaWindow{w})[0].Left; left != 45_000_000 || b.d.s.Budget.Returning != nil || len(b.d.Next(time.Time{}).Effects) > 0 {
+		t.Errorf("55 dollars were spent, and %d are left of 100: %+v", left, b.d.s.Budget.Quotas)
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 )
 
 // Version names what folding depends on besides the facts.
-const Version = "session/14"
+const Version = "session/15"
 
 // maxKnown bounds the turn ids remembered for idempotence.
 const maxKnown = 256
