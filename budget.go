@@ -145,6 +145,9 @@ func (k BudgetKind) text(n int64) string {
 		}
 		return big.NewInt(n).String() + "tok"
 	case BudgetCalls:
+		if n == 1 {
+			return "1call"
+		}
 		return big.NewInt(n).String() + "calls"
 	}
 	s := time.Duration(n).String()

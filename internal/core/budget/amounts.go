@@ -46,7 +46,7 @@ const (
 )
 
 // Parse reads a limit such as "2usd,500ktok,300calls,4h", or a raise such as "+5usd".
-// Its units are usd, tok, ktok, mtok, calls, and h, m and s. An error is a
+// Its units are usd, tok, ktok, mtok, calls (or call), and h, m and s. An error is a
 // belay.Error with CodeUsage.
 func Parse(s string) (Limit, error) {
 	bad := func(format string, args ...any) (Limit, error) {
@@ -89,7 +89,7 @@ func parse(s string) (k belay.BudgetKind, n int64, why string) {
 		k, scale = belay.BudgetTokens, 1000
 	case "tok":
 		k = belay.BudgetTokens
-	case "calls":
+	case "calls", "call":
 		k = belay.BudgetCalls
 	case "h", "m", "s":
 		d, err := time.ParseDuration(s)

@@ -89,6 +89,14 @@ func (t *Turn) exhausted() string {
 	return ""
 }
 
+// usedUpAll says that as many as a limit allows are used up.
+func usedUpAll(n int, what string) string {
+	if n == 1 {
+		return "1 " + what + " is used up"
+	}
+	return fmt.Sprintf("%d %ss are used up", n, what)
+}
+
 // endFinal ends a turn whose final-warning step brought no completion.
 func (d *decision) endFinal() {
 	l := d.Turn.Limits
@@ -98,9 +106,9 @@ func (d *decision) endFinal() {
 	case "time":
 		d.fail(belay.TimedOut, "TIME_LIMIT", fmt.Sprintf("%s of active time are used up", l.Time))
 	case "steps":
-		d.fail(belay.NoCompletion, "STEP_LIMIT", fmt.Sprintf("%d steps are used up", l.Steps))
+		d.fail(belay.NoCompletion, "STEP_LIMIT", usedUpAll(l.Steps, "step"))
 	case "calls":
-		d.fail(belay.NoCompletion, "CALL_LIMIT", fmt.Sprintf("%d calls are used up", l.Calls))
+		d.fail(belay.NoCompletion, "CALL_LIMIT", usedUpAll(l.Calls, "call"))
 	case "loop":
 		d.fail(belay.NoCompletion, "LOOP", d.Turn.looped())
 	default:
@@ -131,9 +139,9 @@ func (d *decision) limitNote() string {
 	case "time":
 		why = fmt.Sprintf("The time for this turn (%s) is used up.", l.Time)
 	case "steps":
-		why = fmt.Sprintf("All %d steps of this turn are used up.", l.Steps)
+		why = "This turn has no step left: " + usedUpAll(l.Steps, "step") + "."
 	case "calls":
-		why = fmt.Sprintf("All %d tool calls of this turn are used up.", l.Calls)
+		why = "This turn has no call left: " + usedUpAll(l.Calls, "tool call") + "."
 	case "loop":
 		why = d.Turn.looped() + "."
 	default:

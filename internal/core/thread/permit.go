@@ -161,7 +161,7 @@ func (d *decision) refusal(spec belay.ToolSpec, known bool, c *Call) *event.Prob
 	case last && spec.Handled != "complete":
 		return d.refusedFinal(c.Name)
 	case d.Turn.Limits.Calls > 0 && d.Turn.Calls+d.Turn.before(c) >= d.Turn.Limits.Calls && spec.Handled != "complete":
-		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: fmt.Sprintf("all %d calls of this turn are used up", d.Turn.Limits.Calls)}
+		return &event.Problem{Class: "skipped", Code: "CALL_LIMIT", Message: "this turn has no call left: " + usedUpAll(d.Turn.Limits.Calls, "call")}
 	}
 	if calls, capped := d.rules.Gate().CapOf(c.Name); capped && d.Turn.used(c) >= calls {
 		return &event.Problem{Class: "skipped", Code: "CALL_CAP", Message: fmt.Sprintf("%s may be called %d times in a turn, and was", c.Name, calls), Hint: "go on without it"}
