@@ -52,6 +52,7 @@ type slot struct {
 	busy chan struct{} // holds one token while it is started
 
 	// With the pool's lock:
+	users  int         // calls that look here for their server, or start it
 	live   *connection // nil: none was started
 	starts bool        // one is being started
 	fell   []time.Time // when one couldn't be started, or ended by itself
@@ -74,6 +75,7 @@ func keyOf(s *manifest.Server, c tool.Call) (k key) {
 // thread.
 func (p *Pool) connect(ctx context.Context, s *manifest.Server, c tool.Call) (n *connection, started bool, err error) {
 	at := p.slot(keyOf(s, c))
+	defer p.leave(at)
 	select {
 	case at.busy <- struct{}{}:
 		defer func() { <-at.busy }()
@@ -113,7 +115,8 @@ func (p *Pool) connect(ctx context.Context, s *manifest.Server, c tool.Call) (n 
 	return n, true, nil
 }
 
-// slot is the place of a server. Places that nothing has to be known of are forgotten.
+// slot is the place of a server, until the caller leaves it. Places where nobody is, and of
+// which nothing has to be known, are forgotten.
 func (p *Pool) slot(k key) *slot {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -121,8 +124,7 @@ func (p *Pool) slot(k key) *slot {
 		p.slots = map[key]*slot{}
 	}
 	for other, s := range p.slots {
-		unknown := s.live == nil && len(s.fell) == 0 // it is just being made
-		if other != k && !unknown && !s.counts() && len(s.busy) == 0 && s.falls() == 0 {
+		if other != k && s.users == 0 && !s.counts() && s.falls() == 0 {
 			delete(p.slots, other)
 		}
 	}
@@ -131,7 +133,14 @@ func (p *Pool) slot(k key) *slot {
 		at = &slot{busy: make(chan struct{}, 1)}
 		p.slots[k] = at
 	}
+	at.users++
 	return at
+}
+
+func (p *Pool) leave(at *slot) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	at.users--
 }
 
 // running is the slot's server; nil: it was never started.

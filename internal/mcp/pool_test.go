@@ -166,12 +166,13 @@ func TestAServerThatFallsIsStartedThreeTimes(t *testing.T) {
 		}
 		// Nothing is kept of it when it is long ago.
 		time.Sleep(restartsIn + time.Second)
-		p.slot(key{session: "other"})
+		p.leave(p.slot(key{session: "other"}))
 		if n := len(p.slots); n != 1 {
 			t.Errorf("%d places are kept", n)
 		}
 		for range 2 * maxRestarts {
 			at := p.slot(key{session: "idle"})
+			p.leave(at)
 			at.live = &connection{ended: make(chan struct{}), gone: make(chan struct{})}
 			at.live.end("idle")
 			if n := p.falls(at); n != 0 {
@@ -179,6 +180,27 @@ func TestAServerThatFallsIsStartedThreeTimes(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestAPlaceThatACallHasIsKept: a call that has the place of a server that ended, and hasn't
+// begun to start it, isn't left with one that nobody else finds.
+// Guarantee: T114.
+func TestAPlaceThatACallHasIsKept(t *testing.T) {
+	p := &Pool{}
+	at := p.slot(key{session: "a"})
+	at.live = &connection{ended: make(chan struct{}), gone: make(chan struct{})}
+	at.live.end("idle")
+	close(at.live.gone)
+	p.leave(p.slot(key{session: "b"}))
+	if again := p.slot(key{session: "a"}); again != at {
+		t.Error("the next call gets another place, and would start a second server")
+	}
+	p.leave(at)
+	p.leave(at)
+	p.leave(p.slot(key{session: "c"}))
+	if len(p.slots) != 1 {
+		t.Errorf("%d places are kept", len(p.slots))
+	}
 }
 
 // TestAServerEndsWhenNothingUsesIt for as long as its settings say, and not before.
