@@ -69,11 +69,13 @@ type leaseRenewer struct {
 // that may be another process's.
 const watchEvery = 100 * time.Millisecond
 
-// acquireLease joins a session to the keeper, starting it for the first.
+// acquireLease joins a session to the keeper, starting it for the first. One that has ended,
+// because the leases of its sessions couldn't be kept, is left to those: what is claimed now
+// doesn't wait until all of them have left.
 func (c *claims) acquireLease(ctx context.Context) *leaseRenewer {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.keeper == nil {
+	if c.keeper == nil || c.keeper.ctx.Err() != nil {
 		k := &leaseRenewer{done: make(chan struct{})}
 		k.ctx, k.stop = context.WithCancelCause(context.WithoutCancel(ctx))
 		c.keeper = k
@@ -92,7 +94,7 @@ func (c *claims) releaseLease(k *leaseRenewer) {
 	c.mu.Lock()
 	k.users--
 	last := k.users == 0
-	if last {
+	if last && c.keeper == k {
 		c.keeper = nil
 	}
 	c.mu.Unlock()
