@@ -378,6 +378,31 @@ func TestAChildKnowsItsLineage(t *testing.T) {
 	}
 }
 
+// An allowance that the session has no room for is taken back in words, not forgotten.
+// Guarantee: F11.
+func TestAnAllowanceTooMuchIsTakenBack(t *testing.T) {
+	b := family(t, belay.AgentLimits{})
+	one, _ := b.spawn("one", "thr_1", true, 0)
+	share := func(n int) ([]event.Payload, []core.Send) {
+		return b.do(belay.AskGrants{Thread: one.Thread, Share: &belay.SharedGrant{Grant: belay.EventID(fmt.Sprint("g", n)), Tool: "exec", Scope: "count", Count: 2}})
+	}
+	for n := range maxShared {
+		if facts, _ := share(n); len(facts) != 1 {
+			t.Fatalf("allowance %d isn't taken", n)
+		}
+	}
+	facts, sends := share(maxShared)
+	if len(facts) > 0 || len(sends) != 1 || sends[0].To != one.Thread.Stream() {
+		t.Fatalf("of one too many: %+v %+v", facts, sends)
+	}
+	if back := sends[0].Command.(belay.RevokeGrant); back.Grant != fmt.Sprint("g", maxShared) || !strings.Contains(back.Reason, "256 allowances at most") {
+		t.Errorf("it is taken back: %+v", back)
+	}
+	if facts, sends := share(1); facts != nil || sends != nil {
+		t.Errorf("told again: %+v %+v", facts, sends)
+	}
+}
+
 // Guarantee: F11.
 func TestWhatAPersonAllowsCoversTheTree(t *testing.T) {
 	b := family(t, belay.AgentLimits{})

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"fmt"
 	"slices"
 
 	"github.com/belay-run/belay"
@@ -50,10 +51,16 @@ func (s *State) sharedFact(op string, g *SharedGrant, call belay.CallID) core.Fa
 	return core.Fact{IDs: ids, Data: event.PolicyChanged{Kind: "grant", Op: op, Grant: g.Grant, Thread: g.From, Tool: g.Tool, Tier: policy.TierUser, Scope: g.Scope, By: g.By}}
 }
 
-// shareGrant gives what a person allowed one thread to the others that it covers.
+// shareGrant gives what a person allowed one thread to the others that it covers. The
+// session counts no more than it can remember: what is beyond that is taken back, with the
+// reason, or the thread would lose its first use and be told that all are used up.
 func (s *State) shareGrant(from belay.ThreadID, p belay.SharedGrant) ([]core.Fact, []core.Send) {
-	if s.shared(p.Grant) != nil || len(s.Shared) >= maxShared {
+	switch {
+	case s.shared(p.Grant) != nil:
 		return nil, nil
+	case len(s.Shared) >= maxShared:
+		return nil, []core.Send{{To: from.Stream(), Command: belay.RevokeGrant{Grant: string(p.Grant),
+			Reason: fmt.Sprintf("the agents of a session share %d allowances at most, and they have as many: revoke some, and allow it again", maxShared)}}}
 	}
 	f := core.Fact{IDs: s.ids(), Data: event.PolicyChanged{Kind: "grant", Op: "granted", Grant: p.Grant, Thread: from, Tool: p.Tool, Tier: policy.TierUser, Scope: p.Scope, Only: p.Only, By: p.By,
 		Dialect: p.Dialect, Prefix: p.Prefix, Worst: p.Worst, Bound: p.Bound, Within: p.Within, Taint: p.Taint, Count: p.Count, Until: p.Until, Stands: p.Stands}}
