@@ -1,6 +1,8 @@
 package session
 
 import (
+	"strings"
+
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
@@ -63,11 +65,28 @@ func (s *State) setBudget(c belay.SetBudget, by string) ([]core.Fact, []core.Sen
 	if s.Session == "" {
 		return nil, nil, belay.Errorf(belay.CodeNotFound, "no such session")
 	}
+	if strings.HasPrefix(by, "stream:") { // the answer to a thread's question, which knows what quotas limit, too
+		if c.Budget = c.Budget.Only(s.Budget.Limit); c.Budget == (belay.Amounts{}) {
+			return nil, s.refuseAgain(by), nil
+		}
+	}
 	limit, before, err := s.Budget.Set(c)
 	if err != nil || limit == s.Budget.Limit {
 		return nil, nil, err
 	}
 	return []core.Fact{s.limitFact(event.LimitChanged{Op: event.LimitSet, Limit: limit, Spent: before, By: by})}, s.tellLimit(limit), nil
+}
+
+// refuseAgain answers a thread whose request stays refused, because what it asked to raise isn't
+// limited here: it waits for an answer.
+func (s *State) refuseAgain(by string) (sends []core.Send) {
+	l := &s.Budget
+	for _, g := range l.Grants {
+		if !g.Given && g.Refused && by == "stream:"+string(g.To.Stream()) {
+			sends = append(sends, core.Send{To: g.To.Stream(), Command: belay.GiveGrant{Budget: &belay.BudgetGrant{ID: g.ID, Limit: l.Told(), Refused: true, Left: l.Left(), Quota: l.Said(g.ID).For}}})
+		}
+	}
+	return sends
 }
 
 // tellLimit are the sends that make the threads ask before they spend.

@@ -168,3 +168,34 @@ func TestWhatTheQuotasWereAskedIsFollowedToTheirAnswer(t *testing.T) {
 		}
 	}
 }
+
+// A person raises what a thread asked about. Of that the session raises what it limits itself,
+// and a request that nothing was raised for is answered again: it doesn't wait for ever.
+// Guarantee: E17.
+func TestARaiseOfWhatAQuotaLimitsIsAnswered(t *testing.T) {
+	b, next := quotaBench(t)
+	b.do(belay.SetBudget{Budget: belay.Amounts{Tokens: 1000}})
+	b.do(belay.AskGrants{Thread: "thr_1", Budget: &belay.BudgetAsk{ID: "a", Least: belay.Amounts{Tokens: 1500, MicroUSD: 5}, Most: belay.Amounts{Tokens: 1500, MicroUSD: 5}}})
+	next()
+	if g := b.d.s.Budget.Grants.Find("thr_1", "a"); g == nil || !g.Refused {
+		t.Fatalf("more than the session has: %+v", g)
+	}
+	raise := func(by belay.Amounts) []core.Send {
+		t.Helper()
+		facts, sends, err := b.d.Handle(belay.Order{Principal: "stream:thread/thr_1", Session: "sess_1", Stream: stream, Command: belay.SetBudget{Budget: by, Raise: true}}, time.Time{})
+		if err != nil {
+			t.Fatalf("+%s: %v", by, err)
+		}
+		for _, f := range facts {
+			b.d.Apply(event.Envelope{Stream: stream, Seq: b.d.s.Seq + 1, IDs: f.IDs, Data: f.Data})
+		}
+		return sends
+	}
+	if sends := raise(dollars(1)); len(sends) != 1 || !sends[0].Command.(belay.GiveGrant).Budget.Refused {
+		t.Errorf("a raise of money, which a quota limits: %+v", sends)
+	}
+	raise(belay.Amounts{Tokens: 1000, MicroUSD: 1})
+	if ask := next(); ask == nil || b.d.s.Budget.Limit != (belay.Amounts{Tokens: 2000}) {
+		t.Errorf("a raise of both gives the limit %s, and the quotas are asked %+v", b.d.s.Budget.Limit, ask)
+	}
+}
