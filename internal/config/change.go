@@ -54,7 +54,7 @@ func inFiles(name string) (*Setting, error) {
 // another provider, the model and the address that the file has for the one before go,
 // too: left names what was taken out so.
 func (w *Workspace) Change(ctx context.Context, g Given) (left []string, err error) {
-	if err := w.check(g); err != nil {
+	if g, err = w.check(ctx, g); err != nil {
 		return nil, err
 	}
 	err = w.in.editUserFile(ctx, func(path string, old []byte) ([]byte, error) {
@@ -131,11 +131,17 @@ func sameSettings(path string, text []byte, want []manifest.Setting) error {
 	return nil
 }
 
-// check finds the first mistake in the values of settings.
-func (w *Workspace) check(g Given) error {
+// check finds the first mistake in the values of settings, and returns them as a file has
+// them: a run that takes them from there must find none.
+func (w *Workspace) check(ctx context.Context, g Given) (Given, error) {
+	g = maps.Clone(g)
 	for _, name := range slices.Sorted(maps.Keys(g)) {
-		if _, err := inFiles(name); err != nil {
-			return err
+		s, err := inFiles(name)
+		if err != nil {
+			return nil, err
+		}
+		if g[name], err = s.inFile(g[name]); err != nil {
+			return nil, err
 		}
 	}
 	in := w.in
@@ -157,10 +163,51 @@ func (w *Workspace) check(g Given) error {
 			p.fail(err)
 		}
 	}
-	if e, ok := errors.AsType[*SettingError](p.err); ok {
-		return e.Err.At(p.row.Name)
+	if p.err == nil {
+		p.err = w.there(ctx, p.out.Settings)
 	}
-	return p.err
+	if e, ok := errors.AsType[*SettingError](p.err); ok {
+		i := slices.IndexFunc(settings, func(s Setting) bool { return s.field() == e.Setting })
+		return nil, e.Err.At(settings[i].Name)
+	}
+	return g, p.err
+}
+
+// there reports what settings name that there isn't: a mode that nobody permits, a
+// boundary, an agent.
+func (w *Workspace) there(ctx context.Context, s belay.Settings) error {
+	if s.Mode == belay.ModeBypass || s.Boundary != "" {
+		r, err := w.Rules()
+		if err == nil {
+			err = r.Permit(s, "")
+		}
+		if err != nil {
+			return err
+		}
+	}
+	if s.Agent == "" {
+		return nil
+	}
+	all, err := w.Agents(ctx)
+	if err == nil {
+		_, err = all.Find(s.Agent)
+	}
+	return err
+}
+
+// inFile are the values of a setting as a file has them: a list separated by commas is one.
+func (s *Setting) inFile(values []string) ([]string, error) {
+	empty := func(v string) bool { return strings.TrimSpace(v) == "" }
+	switch {
+	case slices.ContainsFunc(values, empty):
+		return nil, belay.Errorf(belay.CodeUsage, "it has no empty value").At(s.Name).WithHint("belay config unset %s takes it out", s.Name)
+	case s.List || len(values) < 2:
+		return values, nil
+	case s.Value == "LIST":
+		return []string{strings.Join(values, ",")}, nil
+	}
+	return nil, belay.Errorf(belay.CodeUsage, "it has one value, and %d were given: %s", len(values), strings.Join(values, ", ")).At(s.Name).
+		WithHint("belay config set %s %s", s.Name, values[0])
 }
 
 // EditUserFile lets a function change the text of the person's configuration file. What
