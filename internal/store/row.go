@@ -1,9 +1,11 @@
 package store
 
 import (
+	"bytes"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"maps"
 	"slices"
 	"strconv"
@@ -52,20 +54,30 @@ func Pack(session belay.SessionID, stream belay.StreamID, e *event.Envelope) (Ro
 		IDs: ids, Refs: refs, Data: data}, nil
 }
 
-// Unpack is the inverse of Pack. An error means that the row is damaged.
+// Unpack is the inverse of Pack. An error means that the row is damaged, or that a newer
+// program wrote it: its payload is whole, and says something in a form of its own.
 func (r *Row) Unpack(runtime belay.RuntimeID, session belay.SessionID, stream belay.StreamID) (event.Envelope, error) {
 	e := event.Envelope{Stream: stream, Seq: r.Seq, Time: FromMicros(r.Time), Runtime: runtime,
 		Version: int(r.Version), Requires: int(r.Requires)}
 	var err error
 	if e.IDs, err = readIDs(r.IDs, session, stream); err == nil {
 		if e.Refs, err = readRefs(r.Refs); err == nil {
-			e.Data, err = event.Decode(r.Type, max(e.Version, 1), r.Data)
+			if e.Data, err = event.Decode(r.Type, max(e.Version, 1), r.Data); err != nil && isObject(r.Data) {
+				return e, belay.Errorf(belay.CodeStoreNewer, "a newer program wrote a fact of type %s that this one can't read", r.Type).
+					At(RowName(stream, r.Seq)).WithHint("use the program that last wrote the store, or a newer one; belay verify says whether the fact is as it was written").Wrap(err)
+			}
 		}
 	}
 	if err != nil {
 		return e, Damaged(RowName(stream, r.Seq), "a fact can't be read").Wrap(err)
 	}
 	return e, nil
+}
+
+// isObject reports whether bytes are one whole object of JSON.
+func isObject(b []byte) bool {
+	b = bytes.TrimLeft(b, " \t\r\n")
+	return len(b) > 0 && b[0] == '{' && json.Valid(b)
 }
 
 // RowName names the place of a fact, for error texts.

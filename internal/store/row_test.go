@@ -49,6 +49,25 @@ func TestTheChainCoversEveryField(t *testing.T) {
 	}
 }
 
+// TestAFactOfANewerProgramIsNotDamaged: bytes that are whole and say something in a form that
+// this program doesn't know are a newer one's.
+func TestAFactOfANewerProgramIsNotDamaged(t *testing.T) {
+	for data, want := range map[string]belay.Code{
+		`{"text":"x","later":{"a":[1]}}`: "",
+		`{"text":{"later":"x"}}`:         belay.CodeStoreNewer,
+		`{"text":["x"]}`:                 belay.CodeStoreNewer,
+		`{"text":"x"`:                    belay.CodeStoreDamaged,
+		`"x"`:                            belay.CodeStoreDamaged,
+		``:                               belay.CodeStoreDamaged,
+	} {
+		r := testRow(t)
+		r.Data = []byte(data)
+		if _, err := r.Unpack("", testSession, testThread); (err == nil) != (want == "") || err != nil && belay.CodeOf(err) != want {
+			t.Errorf("%s: %v, want %q", data, err, want)
+		}
+	}
+}
+
 // The stored form is a promise to every log that exists: these bytes never change.
 func TestTheCanonicalFormIsFixed(t *testing.T) {
 	row := testRow(t)

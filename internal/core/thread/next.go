@@ -198,7 +198,7 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 		set, err := policy.Decode(content)
 		if err != nil {
 			d.gone[ref.Digest] = true
-			return belay.Errorf(belay.CodeStoreDamaged, "the policy of the turn can't be read").At(string(ref.Digest)).Wrap(err)
+			return newer("policy", ref, err)
 		}
 		r.set = set
 		return nil
@@ -210,10 +210,17 @@ func (d *Decider) Supply(ref belay.Ref, content []byte) error {
 	var r Rules
 	if err := json.Unmarshal(content, &r); err != nil {
 		d.gone[ref.Digest] = true
-		return belay.Errorf(belay.CodeStoreDamaged, "the rules of the turn can't be read").At(string(ref.Digest)).Wrap(err)
+		return newer("rules", ref, err)
 	}
 	d.SupplyRules(ref, &r)
 	return nil
+}
+
+// newer is the error for content that is what was written, as its digest says, and that
+// this program can't read.
+func newer(what string, ref belay.Ref, err error) error {
+	return belay.Errorf(belay.CodeStoreNewer, "a newer program wrote the %s of the turn, which this one can't read", what).At(string(ref.Digest)).
+		WithHint("use the program that last wrote the store, or a newer one").Wrap(err)
 }
 
 // MissesRules reports whether content that Missing named is rules.
