@@ -9,6 +9,9 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
+
+	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/testkit/needs"
@@ -141,6 +144,37 @@ func TestTheSameFilesAreTheSameSnapshot(t *testing.T) {
 	if err != nil || len(changes) != 1 || changes[0].Path != "x" {
 		t.Errorf("below a folder: %+v, %v", changes, err)
 	}
+}
+
+// TestWhatIsWrittenInTheSameSecondIsKept: writes of the same sizes, whenever they are made and
+// whatever time the file is given with them, as cp -p does: a snapshot has each.
+// Guarantee: E47.
+func TestWhatIsWrittenInTheSameSecondIsKept(t *testing.T) {
+	dir, g := repo(t)
+	names := []string{"a.txt", "b.up", "sub/c d"}
+	then := time.Now().Add(-time.Hour).Truncate(time.Second)
+	rapid.Check(t, func(rt *rapid.T) {
+		now := time.Now().Truncate(time.Second) // of all writes
+		contents := rapid.StringOfN(rapid.RuneFrom([]rune("ab")), 2, 2, -1)
+		for range rapid.IntRange(2, 4).Draw(rt, "snapshots") {
+			for _, name := range rapid.SliceOfNDistinct(rapid.SampledFrom(names), 1, 3, rapid.ID).Draw(rt, "written") {
+				put(t, dir, name, contents.Draw(rt, "content"))
+				if at := rapid.SampledFrom([]time.Time{{}, now, then}).Draw(rt, "time"); !at.IsZero() {
+					if err := os.Chtimes(filepath.Join(dir, name), at, at); err != nil {
+						rt.Fatal(err)
+					}
+				}
+			}
+			c := take(t, g, dir, git.Ref("same"))
+			for _, name := range names {
+				there, err := os.ReadFile(filepath.Join(dir, name))
+				kept, missing := exec.Command("git", "-C", dir, "cat-file", "blob", c+":"+name).Output()
+				if (err == nil) != (missing == nil) || string(kept) != string(there) {
+					rt.Fatalf("%s is %q, and was kept as %q", name, there, kept)
+				}
+			}
+		}
+	})
 }
 
 func TestWithoutARepositoryThereIsNoSnapshot(t *testing.T) {

@@ -10,7 +10,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/lib/files"
@@ -47,13 +49,21 @@ func (g Git) Take(ctx context.Context, workspace, ref string) (commit string, er
 
 // commit keeps the workspace's files, with what the index of the snapshot
 // before knows of them: what hasn't changed since isn't read again.
+//
+// Git compares sizes and seconds, and reads a file again that was written in the second
+// of the index or later. So an index keeps the time at which its snapshot began, wherever
+// it is copied: all that was read for it was read since.
 func (p *private) commit(ctx context.Context) (string, error) {
 	known := filepath.Join(p.Dir, "belay-index")
 	index := filepath.Join(p.dir, "index")
+	began, err := p.now()
+	if err != nil {
+		return "", err
+	}
 	if err := copyFile(known, index); err != nil {
 		os.Remove(index) //nolint:errcheck // without it all is read
 	}
-	if err := p.forgetRepositories(ctx); err != nil {
+	if err := p.forget(ctx); err != nil {
 		os.Remove(index) //nolint:errcheck // as above
 	}
 	if _, err := p.run(ctx, "add", "--all", "--ignore-errors", "--", "."); err != nil {
@@ -71,31 +81,83 @@ func (p *private) commit(ctx context.Context) (string, error) {
 		return "", err
 	}
 	temp := known + "." + filepath.Base(p.dir)
-	if copyFile(index, temp) == nil && os.Rename(temp, known) != nil {
+	if os.Chtimes(index, began, began) == nil && copyFile(index, temp) == nil && os.Rename(temp, known) != nil {
 		os.Remove(temp) //nolint:errcheck // the next snapshot reads more
 	}
 	return commit, nil
 }
 
-// forgetRepositories takes the repositories inside the workspace out of the
-// index: of those that it knows git asks what changed in them, and that runs
-// what they configure. They are added again as what they are at.
-func (p *private) forgetRepositories(ctx context.Context) error {
-	out, err := p.run(ctx, "ls-files", "--stage", "-z", ":/")
+// now is the time as files get it: a file's clock may be behind the process's.
+func (p *private) now() (time.Time, error) {
+	path := filepath.Join(p.Dir, "belay-index.now."+filepath.Base(p.dir))
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return time.Time{}, err
+	}
+	info, err := f.Stat()
+	err = errors.Join(err, f.Close(), os.Remove(path))
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
+}
+
+// forget takes out of the index what git must look at anew. Of repositories inside the
+// workspace that it knows git asks what changed in them, and that runs what they configure:
+// they are added again as what they are at. A file that was changed in the second of the
+// index and given an older time, as cp -p does, would look as it did before.
+func (p *private) forget(ctx context.Context) error {
+	info, err := os.Stat(filepath.Join(p.dir, "index"))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
 	if err != nil {
 		return err
 	}
-	args := []string{"update-index", "--force-remove", "--"}
-	for entry := range strings.SplitSeq(string(out), "\x00") {
-		if name, ok := strings.CutPrefix(entry, "160000 "); ok {
-			_, name, _ = strings.Cut(name, "\t")
+	out, err := p.run(ctx, "ls-files", "--stage", "--debug", "-z", ":/")
+	if err != nil {
+		return err
+	}
+	names, err := stale(string(out), info.ModTime().Unix())
+	if err != nil {
+		return err
+	}
+	for part := range slices.Chunk(names, maxForgotten) {
+		args := []string{"update-index", "--force-remove", "--"}
+		for _, name := range part {
 			args = append(args, filepath.Join(p.Top, name))
 		}
+		if _, err := p.run(ctx, args...); err != nil {
+			return err
+		}
 	}
-	if len(args) > 3 {
-		_, err = p.run(ctx, args...)
+	return nil
+}
+
+// maxForgotten bounds the names of one command: the system bounds their bytes.
+const maxForgotten = 200
+
+// stale reads "MODE ID STAGE TAB PATH NUL", each followed by lines of what the index knows
+// of the file, of which the first is its time of change and the second that of its content.
+func stale(out string, second int64) (names []string, err error) {
+	const known = 5 // lines
+	for out != "" {
+		entry, rest, _ := strings.Cut(out, "\x00")
+		mode, name, ok := strings.Cut(entry, "\t")
+		lines := strings.SplitAfterN(rest, "\n", known+1)
+		if !ok || len(lines) != known+1 {
+			return nil, fmt.Errorf("git ls-files printed %q", entry)
+		}
+		var changed, written int64
+		if _, err := fmt.Sscanf(lines[0]+lines[1], " ctime: %d:%d\n mtime: %d:%d\n", &changed, new(int64), &written, new(int64)); err != nil {
+			return nil, fmt.Errorf("git ls-files printed %q", lines[0]+lines[1])
+		}
+		if strings.HasPrefix(mode, "160000 ") || changed >= second && written < second {
+			names = append(names, name)
+		}
+		out = lines[known]
 	}
-	return err
+	return names, nil
 }
 
 // left reports whether git added what it could and left out what it can't keep:
@@ -120,7 +182,7 @@ func (p *private) id(ctx context.Context, args ...string) (string, error) {
 // maxIndex bounds the index of a snapshot: one of five million files is smaller.
 const maxIndex = 1 << 30
 
-// copyFile makes a new file of what is in another one.
+// copyFile makes a new file of what is in another one, with its time.
 func copyFile(from, to string) error {
 	in, info, err := files.OpenUnlinked(from)
 	if err != nil {
@@ -135,7 +197,10 @@ func copyFile(from, to string) error {
 		return err
 	}
 	_, err = io.Copy(out, io.LimitReader(in, maxIndex))
-	if err = errors.Join(err, out.Close()); err != nil {
+	if err = errors.Join(err, out.Close()); err == nil {
+		err = os.Chtimes(to, info.ModTime(), info.ModTime())
+	}
+	if err != nil {
 		os.Remove(to) //nolint:errcheck // half of it is as good as none
 	}
 	return err
