@@ -99,10 +99,17 @@ func (r *Runtime) ShowWhole(ctx context.Context, a *Action) error {
 }
 
 // Questions are the open questions as a person is shown them, oldest first, of one session
-// if it is named: alike ones of several agents are one.
-func (r *Runtime) Questions(ctx context.Context, only belay.SessionID) ([]Action, error) {
-	all, err := r.Actions(ctx, only)
-	out := []Action{}
+// if it is named, else those that wait for the nearest deadlines, at most so many: alike ones
+// of several agents are one. waiting is how many there are.
+func (r *Runtime) Questions(ctx context.Context, only belay.SessionID, most int) (out []Action, waiting int, err error) {
+	var all []Action
+	if only != "" {
+		all, err = r.Actions(ctx, only)
+		waiting = len(all)
+	} else {
+		all, waiting, err = r.nextActions(ctx, most)
+	}
+	out = []Action{}
 	for _, a := range all {
 		if i := slices.IndexFunc(out, func(o Action) bool { return o.isLike(&a) }); i >= 0 {
 			out[i].Alike = append(out[i].Alike, a.ID)
@@ -110,7 +117,7 @@ func (r *Runtime) Questions(ctx context.Context, only belay.SessionID) ([]Action
 		}
 		out = append(out, a)
 	}
-	return out, err
+	return out, waiting, err
 }
 
 func (a *Action) isLike(o *Action) bool {
@@ -128,38 +135,56 @@ func (r *Runtime) LikeIt(ctx context.Context, a *Action) (like []Action, err err
 	return like, err
 }
 
-// Actions are the open questions, oldest first, of one session if it
-// is named.
-func (r *Runtime) Actions(ctx context.Context, only belay.SessionID) ([]Action, error) {
+// Actions are the open questions of a session, oldest first.
+func (r *Runtime) Actions(ctx context.Context, id belay.SessionID) ([]Action, error) {
 	if err := r.Reads.Views.Catchup(ctx); err != nil {
 		return nil, err
 	}
-	all, err := view.Sessions(ctx, r.Store, view.Filter{})
-	if err != nil {
-		return nil, err
+	rows, err := view.SessionsByID(ctx, r.Store, []belay.SessionID{id})
+	if err != nil || len(rows) == 0 {
+		return []Action{}, err
 	}
+	return r.openOf(ctx, rows[0].Actions)
+}
+
+// nextActions are the open questions of all sessions that wait for the nearest deadlines,
+// oldest first, at most so many, and how many wait.
+func (r *Runtime) nextActions(ctx context.Context, most int) ([]Action, int, error) {
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
+		return nil, 0, err
+	}
+	places, waiting, err := view.OpenActions(ctx, r.Store, most)
+	if err != nil {
+		return nil, 0, err
+	}
+	var rows []view.Action
+	for _, at := range places {
+		rows = append(rows, *at.Open)
+	}
+	slices.SortStableFunc(rows, func(a, b view.Action) int { return a.Asked.Compare(b.Asked) })
+	all, err := r.openOf(ctx, rows)
+	return all, waiting, err
+}
+
+// openOf are the questions of rows that wait yet, whole.
+func (r *Runtime) openOf(ctx context.Context, rows []view.Action) ([]Action, error) {
 	out := []Action{}
-	for i := len(all) - 1; i >= 0; i-- {
-		s := all[i]
-		if len(s.Actions) == 0 || only != "" && s.ID != only {
-			continue
+	threads := map[belay.ThreadID]*thread.State{}
+	for _, o := range rows {
+		th := threads[o.Thread]
+		if th == nil {
+			var err error
+			if th, err = r.Thread(ctx, o.Thread); err != nil {
+				return nil, err
+			}
+			threads[o.Thread] = th
 		}
-		threads := map[belay.ThreadID]*thread.State{}
-		for _, o := range s.Actions {
-			th := threads[o.Thread]
-			if th == nil {
-				if th, err = r.Thread(ctx, o.Thread); err != nil {
-					return nil, err
-				}
-				threads[o.Thread] = th
+		if a := OpenAction(th, o.ID); a != nil {
+			a.Prompt, a.Asked = o.Prompt, o.Asked
+			if err := r.ShowWhole(ctx, a); err != nil {
+				return nil, err
 			}
-			if a := OpenAction(th, o.ID); a != nil {
-				a.Prompt, a.Asked = o.Prompt, o.Asked
-				if err := r.ShowWhole(ctx, a); err != nil {
-					return nil, err
-				}
-				out = append(out, *a)
-			}
+			out = append(out, *a)
 		}
 	}
 	return out, nil

@@ -16,7 +16,6 @@ func ListSessions(ctx context.Context, st store.Store, f view.Filter) ([]view.Se
 	if err := view.Catchup(ctx, st); err != nil {
 		return nil, err
 	}
-	limit := f.Limit
 	all, err := view.Sessions(ctx, st, f)
 	if err != nil {
 		return nil, err
@@ -31,32 +30,22 @@ func ListSessions(ctx context.Context, st store.Store, f view.Filter) ([]view.Se
 		}
 	}
 	slices.SortStableFunc(all, func(a, b view.Session) int { return b.Updated.Compare(a.Updated) })
-	if limit > 0 && len(all) > limit {
-		all = all[:limit]
+	if f.Limit > 0 && len(all) > f.Limit {
+		all = all[:f.Limit]
 	}
 	return all, nil
-}
-
-// SessionsOrOne returns all sessions of a store, or one by its id or the beginning of it.
-func SessionsOrOne(ctx context.Context, st store.Store, id string) ([]view.Session, error) {
-	all, err := ListSessions(ctx, st, view.Filter{})
-	if err != nil || id == "" {
-		return all, err
-	}
-	s, err := view.SessionByID(ctx, st, id)
-	return []view.Session{s}, err
 }
 
 // acceptedSessions are the sessions of which the log knows nothing yet: a
 // process may die right after it accepted the work.
 func acceptedSessions(ctx context.Context, st store.Store) ([]view.Session, error) {
-	rows, err := st.Lanes(ctx, "")
+	rows, err := st.Waiting(ctx)
 	if err != nil {
 		return nil, err
 	}
 	var out []view.Session
 	for _, row := range rows {
-		if row.Inbox == 0 || row.Stream != row.Session.Stream() {
+		if row.Stream != row.Session.Stream() {
 			continue
 		}
 		if _, err := st.Head(ctx, row.Stream); err == nil {

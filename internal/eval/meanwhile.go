@@ -288,7 +288,7 @@ func (s *staged) Writer(ctx context.Context, media string) (store.BlobWriter, er
 	return s.Store.Writer(ctx, media)
 }
 
-func (s *staged) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+func (s *staged) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string]store.ViewRow) error {
 	if err := s.stage.alive(); err != nil {
 		return err
 	}

@@ -206,6 +206,9 @@ type Owners interface {
 	Release(ctx context.Context, session belay.SessionID, epoch int64) error
 	// OwnerOf is the live owner, or nil.
 	OwnerOf(ctx context.Context, session belay.SessionID) (*Owner, error)
+	// Owned are all sessions, and streams of the system session, that have a live owner.
+	// It costs what is owned.
+	Owned(ctx context.Context) (map[belay.SessionID]Owner, error)
 }
 
 // Blobs keeps content by digest.
@@ -245,22 +248,6 @@ type Lanes interface {
 type States interface {
 	// LoadState returns the newest cached state of a stream with this version, or nil.
 	LoadState(ctx context.Context, s belay.StreamID, version string) (*State, error)
-}
-
-// Views keeps read models with the position up to which they are folded. A row
-// whose key ends in "/" and the id of a session is about that session and is
-// deleted with it; what else a view has of it goes when the view is folded past
-// the deletion, which Tombstones tells.
-type Views interface {
-	// ViewPosition is 0 for a view that doesn't exist.
-	ViewPosition(ctx context.Context, view string) (Position, error)
-	// SaveView writes rows (nil deletes) and moves the view from one position
-	// to another; ErrConflict when it isn't at from. Resetting: to = 0 drops all rows.
-	SaveView(ctx context.Context, view string, from, to Position, rows map[string][]byte) error
-	// ViewRow returns one row or nil.
-	ViewRow(ctx context.Context, view, key string) ([]byte, error)
-	// ViewRows yields the rows in key order, from a key on; "" is all.
-	ViewRows(ctx context.Context, view, from string) iter.Seq2[string, []byte]
 }
 
 // Deletion takes sessions out of the store.

@@ -48,14 +48,19 @@ func (r AgentRuns) Failing(since time.Time) (last time.Time, failing bool) {
 
 // agentEnded counts the end of a turn for its agent. One that a person ended, or that wasn't
 // let in, tells nothing of the agent's health.
-func (f *figuresFolding) agentEnded(ctx context.Context, e event.Envelope, o *open) error {
-	how, code := belay.Completed, ""
+func (f *figuresFolding) agentEnded(ctx context.Context, rec store.Record, o *open) error {
+	e, how, code := rec.Event, belay.Completed, ""
+	var stats event.TurnStats
 	switch p := e.Data.(type) {
 	case event.TurnCompleted:
+		stats = p.Stats
 	case event.TurnFailed:
-		how, code = p.Outcome, p.Code
+		how, code, stats = p.Outcome, p.Code, p.Stats
 	default:
 		return nil
+	}
+	if stats.Agent != "" {
+		f.kept[ranKey+back(rec.Position)+"/"+string(e.IDs.Session)] = &AgentRun{e.Time, stats}
 	}
 	name, is := o.Agents[e.IDs.Turn]
 	if !is {
@@ -77,31 +82,88 @@ func (f *figuresFolding) agentEnded(ctx context.Context, e event.Envelope, o *op
 	return nil
 }
 
+// entry is the row as it is saved: its agent's runs are counted, and those sessions in which
+// it ended last are found first.
+func (r *AgentRuns) entry(key string) (row store.ViewRow) {
+	name := strings.TrimSuffix(strings.TrimPrefix(key, agentKey), "/"+string(store.About(key)))
+	row.In = []string{worksList(name)}
+	if n := len(r.Ends); n > 0 {
+		row.Rank = r.Ends[n-1].At.UnixNano()
+	}
+	row.Adds = []store.Sum{{Kind: agentRuns, Name: name, N: int64(r.Runs)}, {Kind: agentCompleted, Name: name, N: int64(r.Completed)}}
+	return row
+}
+
+// Sums of the runs of agents.
+const (
+	agentRuns      = "agent runs"
+	agentCompleted = "agent runs completed"
+)
+
 // RunsOfAgents are the runs of agents by their names: of all, or of one.
 func RunsOfAgents(ctx context.Context, st store.Store, agent string) (map[string]AgentRuns, error) {
 	all := map[string]AgentRuns{}
-	prefix := agentKey
-	if agent != "" {
-		prefix += agent + "/"
-	}
-	for key, data := range st.ViewRows(ctx, figuresName, prefix) {
-		rest, is := strings.CutPrefix(key, prefix)
-		if !is {
-			break
+	for _, kind := range []string{agentRuns, agentCompleted} {
+		q := store.ViewSums{Kind: kind}
+		if agent != "" {
+			q.From, q.Most = agent, 1
 		}
-		var r AgentRuns
-		if err := decode(key, data, &r); err != nil {
+		sums, err := st.ViewSums(ctx, figuresName, q)
+		if err != nil {
 			return nil, err
 		}
-		name, _, _ := strings.Cut(rest, "/")
-		if agent != "" {
-			name = agent
+		for _, s := range sums {
+			r := all[s.Name]
+			if agent != "" && s.Name != agent {
+				continue
+			}
+			if kind == agentRuns {
+				r.Runs = int(s.N)
+			} else {
+				r.Completed = int(s.N)
+			}
+			all[s.Name] = r
 		}
-		sum := all[name]
-		sum.plus(r)
-		all[name] = sum
 	}
-	return all, ctx.Err()
+	for name, r := range all {
+		part, err := st.ViewList(ctx, figuresName, store.ViewList{In: []string{worksList(name)}, Most: FailedInARow})
+		if err != nil {
+			return nil, err
+		}
+		for _, row := range part {
+			var in AgentRuns
+			if err := decode(row.Key, row.Data, &in); err != nil {
+				return nil, err
+			}
+			r.plus(AgentRuns{Ends: in.Ends})
+		}
+		all[name] = r
+	}
+	return all, nil
+}
+
+// AgentRun is a turn of an agent that has ended.
+type AgentRun struct {
+	At    time.Time       `json:"at"`
+	Stats event.TurnStats `json:"stats"`
+}
+
+// EachAgentRun hands on the turns of agents that have ended, the newest first, until take
+// has enough.
+func EachAgentRun(ctx context.Context, st store.Store, take func(AgentRun) bool) error {
+	for key, data := range st.ViewRows(ctx, figuresName, ranKey) {
+		var r AgentRun
+		if !strings.HasPrefix(key, ranKey) {
+			break
+		}
+		if err := decode(key, data, &r); err != nil {
+			return err
+		}
+		if !take(r) {
+			break
+		}
+	}
+	return ctx.Err()
 }
 
 // AgentTurn is a turn of an agent that hasn't ended.
@@ -120,14 +182,8 @@ type AgentTurn struct {
 // TurnsOf are the turns of an agent that have begun and not ended, as far as the view of
 // sessions is folded.
 func TurnsOf(ctx context.Context, st store.Store, agent string) (all []AgentTurn, err error) {
-	for key, data := range st.ViewRows(ctx, Name, sessionKey) {
-		if !strings.HasPrefix(key, sessionKey) {
-			break
-		}
-		var s Session
-		if err := decode(key, data, &s); err != nil {
-			return nil, err
-		}
+	in, err := In(ctx, st, worksList(agent), 0)
+	for _, s := range in {
 		for _, th := range s.Threads {
 			if t := th.Turn; t != nil && t.Status != Ended && t.Agent == agent {
 				all = append(all, AgentTurn{s.ID, th.ID, t.ID, t.Steps, t.Calls, t.Usage, t.Active, th.Programs})
@@ -135,5 +191,5 @@ func TurnsOf(ctx context.Context, st store.Store, agent string) (all []AgentTurn
 		}
 	}
 	slices.SortFunc(all, func(a, b AgentTurn) int { return cmp.Compare(a.Thread, b.Thread) })
-	return all, ctx.Err()
+	return all, err
 }

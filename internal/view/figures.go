@@ -17,7 +17,7 @@ import (
 
 // figuresName is the name of the view of figures in the store; its number changes with
 // the shape of a row.
-const figuresName = "figures/2"
+const figuresName = "figures/3"
 
 // Keys of its rows. Each ends in a session, so that it goes with it. Of lists the newest
 // row is the first: back is a position that counts down.
@@ -28,6 +28,7 @@ const (
 	verdictKey = "4/" // + back/session: a Verdict
 	openKey    = "5/" // + session: an open
 	agentKey   = "6/" // + agent/session: an AgentRuns
+	ranKey     = "7/" // + back/session: an AgentRun
 )
 
 const hourForm = "2006-01-02T15"
@@ -195,7 +196,7 @@ func (f *figuresFolding) fold(ctx context.Context, rec store.Record) error {
 			return err
 		}
 		h.add(e, o)
-		if err := f.agentEnded(ctx, e, o); err != nil {
+		if err := f.agentEnded(ctx, rec, o); err != nil {
 			return err
 		}
 		if p, ok := p.(event.PermissionEvaluated); ok {
@@ -344,34 +345,42 @@ func modelName(provider, model string) string {
 }
 
 func (f *figuresFolding) remove(ctx context.Context, id belay.SessionID) error {
-	of := func(key string) bool { return strings.HasSuffix(key, "/"+string(id)) }
 	for key := range f.kept {
-		if of(key) {
+		if store.About(key) == id {
 			f.kept[key] = nil
 		}
 	}
-	for key := range f.st.ViewRows(ctx, figuresName, "") {
-		if of(key) {
-			f.kept[key] = nil
-		}
+	left, err := f.st.ViewAbout(ctx, figuresName, id)
+	for _, key := range left {
+		f.kept[key] = nil
 	}
-	return ctx.Err()
+	return err
 }
 
 func (f *figuresFolding) full() bool { return false }
 
-func (f *figuresFolding) rows() (map[string][]byte, error) {
-	out := map[string][]byte{}
+func (f *figuresFolding) rows() (map[string]store.ViewRow, error) {
+	out := map[string]store.ViewRow{}
 	for key, v := range f.kept {
 		if v == nil {
-			out[key] = nil
+			out[key] = store.ViewRow{}
 			continue
 		}
 		data, err := json.Marshal(v)
 		if err != nil {
 			return nil, err
 		}
-		out[key] = data
+		var r store.ViewRow
+		switch of := v.(type) {
+		case *AgentRuns:
+			r = of.entry(key)
+		case *Hour:
+			if r, err = of.entry(key); err != nil {
+				return nil, err
+			}
+		}
+		r.Data = data
+		out[key] = r
 	}
 	return out, nil
 }

@@ -1,6 +1,8 @@
 package view_test
 
 import (
+	"context"
+	"fmt"
 	"maps"
 	"testing"
 	"time"
@@ -17,7 +19,7 @@ import (
 
 func figures(t testing.TB, st store.Store) map[string]string {
 	out := map[string]string{}
-	for key, data := range st.ViewRows(t.Context(), "figures/2", "") {
+	for key, data := range st.ViewRows(t.Context(), "figures/3", "") {
 		out[key] = string(data)
 	}
 	return out
@@ -126,6 +128,65 @@ func TestFiguresAreTheSameHoweverTheyAreFolded(t *testing.T) {
 		}
 		if d := cmp.Diff(figures(t, st), have); d != "" {
 			rt.Fatalf("rebuilt (-rebuilt +kept):\n%s", d)
+		}
+	})
+}
+
+// TestHoursOfAllAreTheSumOfSessions: also after one was deleted.
+func TestHoursOfAllAreTheSumOfSessions(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		st := memory.Open(memory.Options{})
+		w := newWriter(t, st)
+		p := view.Projector{Store: st, Of: view.Figures, Chunk: rapid.IntRange(1, 7).Draw(rt, "chunk")}
+		for range rapid.IntRange(1, 40).Draw(rt, "facts") {
+			f := anyFact(rt)
+			if f.after *= 1000; rapid.IntRange(0, 2).Draw(rt, "priced") == 0 {
+				f.data = event.CostRecorded{Cost: event.Cost{Amount: 7, Currency: "USD", Provider: "p", Model: "m/\"" + string(f.ids.Call), Usage: belay.Usage{Input: 5, Reported: true}}, Failed: true}
+				f.stream = f.ids.Thread.Stream()
+			}
+			if w.add(f); rapid.Bool().Draw(rt, "look") {
+				must(rt, p.Catchup(t.Context()))
+			}
+		}
+		must(rt, p.Catchup(t.Context()))
+		if w.epochs["sess_1"] > 0 && rapid.Bool().Draw(rt, "delete") {
+			must(rt, st.Release(t.Context(), "sess_1", w.epochs["sess_1"]))
+			_, err := st.DeleteSession(t.Context(), "sess_1", "user:ann")
+			must(rt, err)
+			must(rt, p.Catchup(t.Context()))
+		}
+		of := func(hours func(context.Context, store.Store, time.Time, time.Time, func(*view.Hour)) error) map[string]string {
+			sums := map[time.Time]*view.Hour{}
+			must(rt, hours(t.Context(), st, t0, t0.Add(1000*time.Hour), func(h *view.Hour) {
+				s := sums[h.Start]
+				if s == nil {
+					s = &view.Hour{Start: h.Start, Models: map[string]view.Spent{}, Tools: map[string]view.Calls{}, Ends: map[belay.Outcome]view.Turns{}}
+					sums[h.Start] = s
+				}
+				for name, m := range h.Models {
+					o := s.Models[name]
+					s.Models[name] = view.Spent{Requests: o.Requests + m.Requests, Cost: o.Cost.Add(m.Cost), Usage: o.Usage.Add(m.Usage)}
+				}
+				for name, c := range h.Tools {
+					o := s.Tools[name]
+					s.Tools[name] = view.Calls{Ended: o.Ended + c.Ended, Failed: o.Failed + c.Failed, MS: o.MS + c.MS}
+				}
+				for how, e := range h.Ends {
+					o := s.Ends[how]
+					s.Ends[how] = view.Turns{Ended: o.Ended + e.Ended, MS: o.MS + e.MS, Cost: o.Cost.Add(e.Cost), Usage: o.Usage.Add(e.Usage)}
+				}
+			}))
+			out := map[string]string{}
+			for at, s := range sums {
+				maps.DeleteFunc(s.Models, func(_ string, m view.Spent) bool { return m == view.Spent{} })
+				if len(s.Models)+len(s.Tools)+len(s.Ends) > 0 {
+					out[at.String()] = fmt.Sprintf("%+v", *s)
+				}
+			}
+			return out
+		}
+		if d := cmp.Diff(of(view.Hours), of(view.HoursOfAll)); d != "" {
+			rt.Fatalf("(-of sessions +of all):\n%s", d)
 		}
 	})
 }

@@ -22,7 +22,7 @@ type counted struct {
 	saves atomic.Int32
 }
 
-func (c *counted) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string][]byte) error {
+func (c *counted) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string]store.ViewRow) error {
 	c.saves.Add(1)
 	return c.Store.SaveView(ctx, name, from, to, rows)
 }

@@ -6,10 +6,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"iter"
-	"maps"
 	"slices"
-	"strings"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -19,15 +16,16 @@ import (
 // Name is the name of the view of sessions in the store. Its number changes with
 // the shape of a row: another build then folds a view of its own instead of
 // misreading this one.
-const Name = "sessions/9"
+const Name = "sessions/10"
 
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (
 	sessionKey = "1/" // + session id: a Session
-	actionKey  = "2/" // + action id: a Place, kept after the answer
-	runKey     = "3/" // + run id: a Place, kept after the end
+	actionKey  = "2/" // + action id / session id: a Place, kept after the answer
+	runKey     = "3/" // + run id / session id: a Place, kept after the end
 	channelKey = "4/" // + channel id: a Channel
 	channels   = "5/" // the ids of all channels
+	namesKey   = "6/" // + session id: what the session is called, in lower case
 )
 
 // Place is where an action, or a run, belongs.
@@ -152,7 +150,7 @@ type folding interface {
 	// full reports whether what was folded is to be saved before more is.
 	full() bool
 	// rows are those that have changed; nil deletes one.
-	rows() (map[string][]byte, error)
+	rows() (map[string]store.ViewRow, error)
 }
 
 // step folds one chunk. The facts are read before anything is saved: a store
@@ -172,7 +170,7 @@ func (p Projector) step(ctx context.Context, from store.Position) (more bool, er
 	case Figures:
 		f = &figuresFolding{st: p.Store, kept: map[string]any{}}
 	default:
-		f = &sessionsFolding{st: p.Store, sessions: map[belay.SessionID]*Session{}, out: map[string][]byte{}}
+		f = newSessionsFolding(p.Store)
 	}
 	folded := from
 	for recs, deleted := c.facts, c.deleted; len(recs)+len(deleted) > 0; {
@@ -235,7 +233,12 @@ func read(ctx context.Context, st store.Store, from store.Position, size int) (c
 type sessionsFolding struct {
 	st       store.Store
 	sessions map[belay.SessionID]*Session
-	out      map[string][]byte
+	asked    map[belay.SessionID][]Action // that were listed before
+	out      map[string]store.ViewRow
+}
+
+func newSessionsFolding(st store.Store) *sessionsFolding {
+	return &sessionsFolding{st, map[belay.SessionID]*Session{}, map[belay.SessionID][]Action{}, map[string]store.ViewRow{}}
 }
 
 func (f *sessionsFolding) fold(ctx context.Context, rec store.Record) (err error) {
@@ -251,43 +254,55 @@ func (f *sessionsFolding) fold(ctx context.Context, rec store.Record) (err error
 		if row, err = load(ctx, f.st, ids.Session); err != nil {
 			return err
 		}
-		f.sessions[ids.Session] = row
+		f.sessions[ids.Session], f.asked[ids.Session] = row, slices.Clone(row.open())
 	}
 	Apply(row, rec)
 	switch p := rec.Event.Data.(type) {
 	case event.ActionRequired:
 		if ids.Action != "" {
-			return f.put(actionKey+string(ids.Action), Place{Session: ids.Session, Thread: ids.Thread, Stream: rec.Event.Stream, Turn: ids.Turn, Call: ids.Call})
+			return f.action(Place{Session: ids.Session, Thread: ids.Thread, Stream: rec.Event.Stream, Turn: ids.Turn, Call: ids.Call}, ids.Action, nil)
 		}
 	case event.TaskAttemptStarted:
 		if ids.Run != "" {
-			return f.put(runKey+string(ids.Run), Place{Session: ids.Session, Thread: p.Thread, Stream: rec.Event.Stream, Turn: p.Turn, Task: ids.Task})
+			return f.put(runKey+string(ids.Run)+"/"+string(ids.Session), Place{Session: ids.Session, Thread: p.Thread, Stream: rec.Event.Stream, Turn: p.Turn, Task: ids.Task})
 		}
 	}
 	return nil
 }
 
-func (f *sessionsFolding) remove(ctx context.Context, id belay.SessionID) error {
-	f.sessions[id] = &Session{ID: id}
-	f.out[sessionKey+string(id)] = nil
-	f.gone(id, maps.All(f.out))
-	f.gone(id, f.st.ViewRows(ctx, Name, actionKey))
-	return ctx.Err()
+// action puts the place of an action, which stands in a list while it is open.
+func (f *sessionsFolding) action(p Place, id belay.ActionID, open *Action) error {
+	key := actionKey + string(id) + "/" + string(p.Session)
+	if err := f.put(key, p); err != nil {
+		return err
+	}
+	r := f.out[key]
+	if r.In = endsList(actionKey, string(id)); open != nil {
+		r.In = append(r.In, openList)
+		r.Rank = -open.Until.UnixNano()
+	}
+	f.out[key] = r
+	return nil
 }
 
-// gone drops the rows of actions and runs that belong to a session.
-func (f *sessionsFolding) gone(id belay.SessionID, rows iter.Seq2[string, []byte]) {
-	for key, data := range rows {
-		var p Place
-		if (strings.HasPrefix(key, actionKey) || strings.HasPrefix(key, runKey)) && json.Unmarshal(data, &p) == nil && p.Session == id {
-			f.out[key] = nil
+func (f *sessionsFolding) remove(ctx context.Context, id belay.SessionID) error {
+	f.sessions[id], f.asked[id] = &Session{ID: id}, nil
+	f.out[sessionKey+string(id)] = store.ViewRow{}
+	for key := range f.out {
+		if store.About(key) == id {
+			f.out[key] = store.ViewRow{}
 		}
 	}
+	left, err := f.st.ViewAbout(ctx, Name, id)
+	for _, key := range left {
+		f.out[key] = store.ViewRow{}
+	}
+	return err
 }
 
 func (f *sessionsFolding) full() bool { return false }
 
-func (f *sessionsFolding) rows() (map[string][]byte, error) {
+func (f *sessionsFolding) rows() (map[string]store.ViewRow, error) {
 	for id, row := range f.sessions {
 		if row.Counts.Events == 0 {
 			continue // deleted, and nothing came after
@@ -295,19 +310,60 @@ func (f *sessionsFolding) rows() (map[string][]byte, error) {
 		if err := f.put(sessionKey+string(id), row); err != nil {
 			return nil, err
 		}
+		r := row.entry()
+		r.Data = f.out[sessionKey+string(id)].Data
+		f.out[sessionKey+string(id)] = r
+		f.out[namesKey+string(id)] = store.ViewRow{Data: []byte(row.names())}
+		if err := f.actions(row); err != nil {
+			return nil, err
+		}
 	}
 	return f.out, nil
 }
 
-func (f *sessionsFolding) put(key string, v any) (err error) {
-	f.out[key], err = json.Marshal(v)
+// open are the actions that are listed: not those of a session that never was.
+func (s *Session) open() []Action {
+	if s.Created.IsZero() {
+		return nil
+	}
+	return s.Actions
+}
+
+// actions puts those that wait into their list, and takes those out that don't any more.
+func (f *sessionsFolding) actions(s *Session) error {
+	is := func(in []Action, id belay.ActionID) bool {
+		return slices.ContainsFunc(in, func(a Action) bool { return a.ID == id })
+	}
+	place := func(a *Action) Place {
+		return Place{Session: s.ID, Thread: a.Thread, Stream: a.Stream, Turn: a.Turn, Call: a.Call}
+	}
+	for _, a := range f.asked[s.ID] {
+		if !is(s.open(), a.ID) {
+			if err := f.action(place(&a), a.ID, nil); err != nil {
+				return err
+			}
+		}
+	}
+	for _, a := range s.open() {
+		if _, again := f.out[actionKey+string(a.ID)+"/"+string(s.ID)]; again || !is(f.asked[s.ID], a.ID) {
+			if err := f.action(place(&a), a.ID, &a); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+func (f *sessionsFolding) put(key string, v any) error {
+	data, err := json.Marshal(v)
+	f.out[key] = store.ViewRow{Data: data}
 	return err
 }
 
 // row reads a row as it stands in this chunk, and reports whether there is one.
 func (f *sessionsFolding) row(ctx context.Context, key string, v any) (bool, error) {
-	if data, folded := f.out[key]; folded {
-		return data != nil, decode(key, data, v)
+	if r, folded := f.out[key]; folded {
+		return r.Data != nil, decode(key, r.Data, v)
 	}
 	return row(ctx, f.st, key, v)
 }

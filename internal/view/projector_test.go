@@ -168,7 +168,7 @@ type rival struct {
 	lost   int
 }
 
-func (r *rival) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+func (r *rival) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string]store.ViewRow) error {
 	r.before()
 	err := r.Store.SaveView(ctx, view, from, to, rows)
 	if errors.Is(err, store.ErrConflict) {
@@ -190,11 +190,11 @@ func TestTheLoserOfASaveBeginsAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 2: // and here somebody rebuilds
-			at, err := st.ViewPosition(t.Context(), "sessions/9")
+			at, err := st.ViewPosition(t.Context(), "sessions/10")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := st.SaveView(t.Context(), "sessions/9", at, 0, nil); err != nil {
+			if err := st.SaveView(t.Context(), "sessions/10", at, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -239,7 +239,7 @@ func TestCatchupEndsWhileOthersWrite(t *testing.T) {
 	if err := (view.Projector{Store: f, Chunk: 5}).Catchup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := st.ViewPosition(t.Context(), "sessions/9"); err != nil || at < end {
+	if at, err := st.ViewPosition(t.Context(), "sessions/10"); err != nil || at < end {
 		t.Errorf("the view stands at %d, the log ended at %d: %v", at, end, err)
 	}
 }
@@ -259,7 +259,7 @@ func TestARowThatCannotBeReadIsMadeAnew(t *testing.T) {
 	if err := view.Catchup(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.SaveView(t.Context(), "sessions/9", w.end(), w.end(), map[string][]byte{"1/sess_1": []byte("{")}); err != nil {
+	if err := st.SaveView(t.Context(), "sessions/10", w.end(), w.end(), store.DataRows(map[string][]byte{"1/sess_1": []byte("{")})); err != nil {
 		t.Fatal(err)
 	}
 	w.add(story()[5:]...)
@@ -281,7 +281,7 @@ func TestSystemFactsMakeNoRow(t *testing.T) {
 	if got := stored(t, st); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	if at, _ := st.ViewPosition(t.Context(), "sessions/9"); at != w.end() {
+	if at, _ := st.ViewPosition(t.Context(), "sessions/10"); at != w.end() {
 		t.Errorf("the view stands at %d, the log ends at %d", at, w.end())
 	}
 }

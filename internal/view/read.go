@@ -22,13 +22,26 @@ type Filter struct {
 	Outcome   belay.Outcome            // only sessions whose Turn ended so
 	Before    *Session                 // only those behind this one in the list: its id and when it changed
 	Limit     int                      // at most so many, the newest; 0 is all
+
+	only map[belay.SessionID]bool // that the text means; nil: there is no text
 }
 
 // Sessions lists sessions, the one that changed last first. It shows what was
-// folded so far: call Catchup before to see the end of the log.
-func Sessions(ctx context.Context, st store.Store, f Filter) ([]Session, error) {
-	p, err := PageOf(ctx, st, f)
-	return p.Sessions, err
+// folded so far: call Catchup before to see the end of the log. What it costs follows from
+// how many it returns; with a text, from how many there are.
+func Sessions(ctx context.Context, st store.Store, f Filter) (all []Session, err error) {
+	if err = f.look(ctx, st); err != nil {
+		return nil, err
+	}
+	return f.sessions(ctx, st)
+}
+
+func (f Filter) sessions(ctx context.Context, st store.Store) (all []Session, err error) {
+	err = f.each(ctx, st, func(s *Session) bool {
+		all = append(all, *s)
+		return f.Limit == 0 || len(all) < f.Limit
+	})
+	return all, err
 }
 
 // Page is a part of a list of sessions, and by what all sessions can be chosen.
@@ -44,69 +57,161 @@ const maxChoices = 50
 
 // PageOf is Sessions, with what a page says besides.
 func PageOf(ctx context.Context, st store.Store, f Filter) (p Page, err error) {
-	var out []Session
-	folders, tags := map[string]int{}, map[string]int{}
-	for key, data := range st.ViewRows(ctx, Name, "") {
-		if !strings.HasPrefix(key, sessionKey) {
+	if err = f.look(ctx, st); err == nil {
+		p.Sessions, err = f.sessions(ctx, st)
+	}
+	if err == nil {
+		p.Total, err = f.count(ctx, st)
+	}
+	if err == nil {
+		p.Folders, err = mostOf(ctx, st, folders)
+	}
+	if err == nil {
+		p.Tags, err = mostOf(ctx, st, tags)
+	}
+	return p, err
+}
+
+// lists are the lists that the chosen sessions share, but for the text: of those that are
+// archived, and of the others. Each is a list of lists.
+func (f Filter) lists() (all [][]string) {
+	for _, archived := range []bool{false, true} {
+		if f.Archived != nil && *f.Archived != archived {
+			continue
+		}
+		scope := scopes(archived, f.Workspace)
+		in := scope[len(scope)-1]
+		var of []string
+		if f.Outcome != "" {
+			of = append(of, endedIn(in, f.Outcome))
+		}
+		if f.Status != "" {
+			of = append(of, statusIn(in, f.Status))
+		}
+		for _, t := range f.Tags {
+			of = append(of, taggedIn(in, t))
+		}
+		if len(of) == 0 {
+			of = []string{in}
+		}
+		all = append(all, of)
+	}
+	return all
+}
+
+// each hands on the chosen sessions behind Before, in order, until take has enough.
+func (f Filter) each(ctx context.Context, st store.Store, take func(*Session) bool) error {
+	var behind *store.Listed
+	if f.Before != nil {
+		behind = &store.Listed{Key: sessionKey + string(f.Before.ID), Rank: f.Before.Updated.UnixNano()}
+	}
+	if f.few() {
+		return f.eachOf(ctx, st, behind, take)
+	}
+	part := partOfList
+	if f.Limit > 0 && f.only == nil {
+		part = min(f.Limit, mostOfList)
+	}
+	var merged []*listReader
+	for _, in := range f.lists() {
+		in, err := fewestFirst(ctx, st, in)
+		if err != nil {
+			return err
+		}
+		merged = append(merged, &listReader{st: st, in: in, behind: behind, next: part})
+	}
+	return eachOf(ctx, merged, f.only, take)
+}
+
+// eachOf is each, of few sessions.
+func (f Filter) eachOf(ctx context.Context, st store.Store, behind *store.Listed, take func(*Session) bool) error {
+	all, err := SessionsByID(ctx, st, slices.Collect(maps.Keys(f.only)))
+	for i := range all {
+		at := store.Listed{Key: sessionKey + string(all[i].ID), Rank: all[i].Updated.UnixNano()}
+		if f.takes(&all[i]) && (behind == nil || behind.Compare(at) < 0) && !take(&all[i]) {
+			return nil
+		}
+	}
+	return err
+}
+
+// takes reports whether a session is chosen, but for the text.
+func (f Filter) takes(s *Session) bool {
+	in := s.entry().In
+	return slices.ContainsFunc(f.lists(), func(lists []string) bool {
+		return !slices.ContainsFunc(lists, func(list string) bool { return !slices.Contains(in, list) })
+	})
+}
+
+// fewFound is how many sessions that a text means are looked at each. Of more, the list of
+// sessions has the newest soon.
+const fewFound = 500
+
+func (f Filter) few() bool { return f.only != nil && len(f.only) <= fewFound }
+
+// look finds the sessions that the text means. Names are short, so all are looked at.
+func (f *Filter) look(ctx context.Context, st store.Store) error {
+	if f.Text == "" {
+		return nil
+	}
+	text := strings.ToLower(f.Text)
+	f.only = map[belay.SessionID]bool{}
+	maps.Copy(f.only, f.Found)
+	for key, names := range st.ViewRows(ctx, Name, namesKey) {
+		id, is := strings.CutPrefix(key, namesKey)
+		if !is {
 			break
 		}
-		var s Session
-		if err := decode(key, data, &s); err != nil {
-			return Page{}, err
+		if strings.Contains(id, text) || strings.Contains(string(names), text) {
+			f.only[belay.SessionID(id)] = true
 		}
-		if !s.Created.IsZero() {
-			folders[s.folder()]++
-			for _, t := range s.Tags {
-				tags[t]++
+	}
+	return ctx.Err()
+}
+
+// count is how many sessions are chosen, apart from Before and Limit.
+func (f Filter) count(ctx context.Context, st store.Store) (n int, err error) {
+	if f.few() {
+		err = f.eachOf(ctx, st, nil, func(*Session) bool { n++; return true })
+		return n, err
+	}
+	for _, in := range f.lists() {
+		of, err := f.countIn(ctx, st, in)
+		if err != nil {
+			return 0, err
+		}
+		n += of
+	}
+	return n, nil
+}
+
+// countIn is how many of the chosen sessions stand in lists.
+func (f Filter) countIn(ctx context.Context, st store.Store, in []string) (n int, err error) {
+	if len(in) == 1 && f.only == nil {
+		return size(ctx, st, in[0])
+	}
+	if in, err = fewestFirst(ctx, st, in); err != nil {
+		return 0, err
+	}
+	if f.only == nil {
+		all, err := st.ViewCount(ctx, Name, in...)
+		return int(all), err
+	}
+	for q := (store.ViewList{In: in, Most: mostOfList, Bare: true}); ; {
+		part, err := st.ViewList(ctx, Name, q)
+		if err != nil {
+			return 0, err
+		}
+		for i := range part {
+			if f.only[store.About(part[i].Key)] {
+				n++
 			}
 		}
-		if !f.takes(&s) {
-			continue
+		if len(part) < q.Most {
+			return n, nil
 		}
-		if p.Total++; f.Before != nil && inList(*f.Before, s) >= 0 {
-			continue
-		}
-		if out = append(out, s); f.Limit > 0 && len(out) >= 2*f.Limit {
-			out = newestFirst(out)[:f.Limit]
-		}
+		q.Behind = &part[len(part)-1]
 	}
-	if err := ctx.Err(); err != nil { // a listing that was cut short is no listing
-		return Page{}, err
-	}
-	p.Sessions, p.Folders, p.Tags = newestFirst(out), mostOf(folders), mostOf(tags)
-	if f.Limit > 0 && len(out) > f.Limit {
-		p.Sessions = p.Sessions[:f.Limit]
-	}
-	return p, nil
-}
-
-// mostOf are the names that were counted most.
-func mostOf(counted map[string]int) []string {
-	delete(counted, "")
-	names := slices.SortedFunc(maps.Keys(counted), func(a, b string) int {
-		return cmp.Or(counted[b]-counted[a], strings.Compare(a, b))
-	})
-	return names[:min(len(names), maxChoices)]
-}
-
-func (f Filter) takes(s *Session) bool {
-	if s.Created.IsZero() || f.Workspace != "" && !s.in(f.Workspace) {
-		return false
-	}
-	if f.Text != "" && !f.Found[s.ID] && !s.has(strings.ToLower(f.Text)) {
-		return false
-	}
-	if f.Archived != nil && *f.Archived != s.Archived {
-		return false
-	}
-	if slices.ContainsFunc(f.Tags, func(t string) bool { return !slices.Contains(s.Tags, t) }) {
-		return false
-	}
-	if f.Status == "" && f.Outcome == "" {
-		return true
-	}
-	t := s.Turn()
-	return t != nil && (f.Status == "" || t.Status == f.Status) && (f.Outcome == "" || t.Outcome == f.Outcome)
 }
 
 // folder is where a session works; of a worktree, what it was made of.
@@ -117,19 +222,18 @@ func (s *Session) folder() string {
 	return s.Workspace
 }
 
-func (s *Session) in(workspace string) bool {
-	return s.Workspace == workspace || s.Worktree != nil && s.Worktree.Repository == workspace
+// WorksIn reports whether a session works in a folder, or in a worktree that was made of it.
+func (s *Session) WorksIn(folder string) bool {
+	return s.Workspace == folder || s.Worktree != nil && s.Worktree.Repository == folder
 }
 
-// has reports whether a text, in lower case, is in what names a session.
-func (s *Session) has(text string) bool {
-	return strings.Contains(string(s.ID), text) || strings.Contains(strings.ToLower(s.Title), text) ||
-		strings.Contains(strings.ToLower(s.Branch), text) || s.Worktree != nil && strings.Contains(strings.ToLower(s.Worktree.Branch), text)
-}
-
-func newestFirst(s []Session) []Session {
-	slices.SortFunc(s, inList)
-	return s
+// names are what a session is called, in lower case.
+func (s *Session) names() string {
+	all := []string{s.Title, s.Branch}
+	if s.Worktree != nil {
+		all = append(all, s.Worktree.Branch)
+	}
+	return strings.ToLower(strings.Join(all, "\n"))
 }
 
 // inList compares the places of two sessions in a list.
@@ -155,12 +259,30 @@ func SessionByID(ctx context.Context, st store.Store, id string) (Session, error
 	return s, nil
 }
 
+// SessionsByID are sessions by their whole ids, the one that changed last first. Those that
+// the view hasn't heard of are left out.
+func SessionsByID(ctx context.Context, st store.Store, ids []belay.SessionID) (all []Session, err error) {
+	for _, id := range ids {
+		s, err := load(ctx, st, id)
+		if err != nil {
+			return nil, err
+		}
+		if !s.Created.IsZero() {
+			all = append(all, *s)
+		}
+	}
+	slices.SortFunc(all, inList)
+	return all, nil
+}
+
 // ActionAt finds the place of an action: its answer goes to Stream. It is found
 // also after it was answered; Open tells.
 type ActionAt struct {
 	Place
 	ID   belay.ActionID
 	Open *Action // nil once it is answered, or its turn has ended
+
+	Title string // of its session, while it waits
 }
 
 // ActionByID finds an action by its id or an unambiguous beginning of it.
@@ -169,7 +291,7 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 	if err != nil {
 		return ActionAt{}, err
 	}
-	a := ActionAt{ID: belay.ActionID(strings.TrimPrefix(key, actionKey))}
+	a := ActionAt{ID: belay.ActionID(idOf(actionKey, key))}
 	if err := decode(key, data, &a.Place); err != nil {
 		return ActionAt{}, err
 	}
@@ -177,9 +299,7 @@ func ActionByID(ctx context.Context, st store.Store, id string) (ActionAt, error
 	if err != nil {
 		return ActionAt{}, err
 	}
-	if i := slices.IndexFunc(s.Actions, func(o Action) bool { return o.ID == a.ID }); i >= 0 {
-		a.Open = &s.Actions[i]
-	}
+	a.open(s)
 	return a, nil
 }
 
@@ -192,11 +312,14 @@ type RunAt struct {
 // RunByID finds a run, also one that is over, by its whole id.
 func RunByID(ctx context.Context, st store.Store, id belay.RunID) (RunAt, error) {
 	r := RunAt{ID: id}
-	there, err := row(ctx, st, runKey+string(id), &r.Place)
-	if err == nil && !there {
-		err = belay.Errorf(belay.CodeNotFound, "no run %s in this store", id)
+	prefix := runKey + string(id) + "/"
+	for key, data := range st.ViewRows(ctx, Name, prefix) {
+		if !strings.HasPrefix(key, prefix) {
+			break
+		}
+		return r, decode(key, data, &r.Place)
 	}
-	return r, err
+	return r, cmp.Or(ctx.Err(), error(belay.Errorf(belay.CodeNotFound, "no run %s in this store", id)))
 }
 
 // At is the position up to which the view of sessions is folded.
@@ -246,33 +369,51 @@ func isTail(text string) bool {
 	return len(text) >= leastTail && strings.Trim(text, "0123456789abcdef") == ""
 }
 
+// idOf is the id in a row's key.
+func idOf(prefix, key string) string {
+	id, _, _ := strings.Cut(strings.TrimPrefix(key, prefix), "/")
+	return id
+}
+
 // find reads a row by the whole id, else by its beginning or its last digits.
 func find(ctx context.Context, st store.Store, prefix, id, what string) (key string, data []byte, err error) {
 	if id == "" {
 		return "", nil, missing(what, id)
 	}
-	key = prefix + id
-	if data, err = st.ViewRow(ctx, Name, key); err != nil || data != nil {
-		return key, data, err
-	}
-	var keys []string
-	for k, v := range st.ViewRows(ctx, Name, prefix) {
-		own, is := strings.CutPrefix(k, prefix)
-		if !is {
-			break
+	rows := map[string][]byte{}
+	for _, from := range []string{prefix + id + "/", prefix + id} { // the whole id first
+		n := 0
+		for k, v := range st.ViewRows(ctx, Name, from) {
+			if !strings.HasPrefix(k, from) || n == 2 {
+				break
+			}
+			if idOf(prefix, k) == id {
+				return k, v, nil
+			}
+			rows[k] = v
+			n++
 		}
-		if Named(own, id) {
-			keys, data = append(keys, k), v
+	}
+	for _, list := range endsList(prefix, id) {
+		part, err := st.ViewList(ctx, Name, store.ViewList{In: []string{list}, Most: 1000})
+		if err != nil {
+			return "", nil, err
+		}
+		for _, r := range part {
+			if Named(idOf(prefix, r.Key), id) {
+				rows[r.Key] = r.Data
+			}
 		}
 	}
+	keys := slices.Sorted(maps.Keys(rows))
 	switch len(keys) {
 	case 0:
-		return "", nil, missing(what, id)
+		return "", nil, cmp.Or(ctx.Err(), missing(what, id))
 	case 1:
-		return keys[0], data, ctx.Err()
+		return keys[0], rows[keys[0]], ctx.Err()
 	}
-	return "", nil, belay.Errorf(belay.CodeUsage, "%d %ss have an id that begins or ends with %s", len(keys), what, id).
-		WithHint("write more of it: %s, %s …", strings.TrimPrefix(keys[0], prefix), strings.TrimPrefix(keys[1], prefix))
+	return "", nil, belay.Errorf(belay.CodeUsage, "several %ss have an id that begins or ends with %s", what, id).
+		WithHint("write more of it: %s, %s …", idOf(prefix, keys[0]), idOf(prefix, keys[1]))
 }
 
 func missing(what, id string) error {

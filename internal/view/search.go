@@ -151,15 +151,15 @@ func (f *wordsFolding) remove(_ context.Context, id belay.SessionID) error {
 
 func (f *wordsFolding) full() bool { return f.size > maxFolded }
 
-func (f *wordsFolding) rows() (map[string][]byte, error) {
-	rows := map[string][]byte{}
+func (f *wordsFolding) rows() (map[string]store.ViewRow, error) {
+	rows := map[string]store.ViewRow{}
 	for id, set := range f.sets {
 		all := slices.Sorted(maps.Keys(set))
 		var row []byte
 		for _, n := range all[:min(len(all), maxWords)] {
 			row = binary.BigEndian.AppendUint32(row, n)
 		}
-		rows[wordsKey(id)] = row
+		rows[wordsKey(id)] = store.ViewRow{Data: row}
 	}
 	return rows, nil
 }
@@ -178,6 +178,23 @@ func Search(ctx context.Context, st store.Store, question string) (map[belay.Ses
 		}
 	}
 	return found, ctx.Err()
+}
+
+// Newest are the sessions that were found, the one that changed last first, at most so many.
+func Newest(ctx context.Context, st store.Store, found map[belay.SessionID]bool, most int) (all []Session, err error) {
+	if len(found) <= fewFound {
+		all, err = SessionsByID(ctx, st, slices.Collect(maps.Keys(found)))
+		return all[:min(len(all), most)], err
+	}
+	var lists []*listReader
+	for _, in := range (Filter{}).lists() {
+		lists = append(lists, &listReader{st: st, in: in, next: partOfList})
+	}
+	err = eachOf(ctx, lists, found, func(s *Session) bool {
+		all = append(all, *s)
+		return len(all) < most
+	})
+	return all, err
 }
 
 // has reports whether a number is in a sorted row.

@@ -36,8 +36,9 @@ type Session struct {
 	Title     string          `json:"title,omitempty"`
 	Tags      []string        `json:"tags,omitempty"`
 	Archived  bool            `json:"archived,omitempty"`
-	Created   time.Time       `json:"created,omitzero"` // zero: the log has no session.created
-	Updated   time.Time       `json:"updated,omitzero"` // of the newest fact
+	Granted   bool            `json:"granted,omitempty"` // a person allowed something for longer than one call
+	Created   time.Time       `json:"created,omitzero"`  // zero: the log has no session.created
+	Updated   time.Time       `json:"updated,omitzero"`  // of the newest fact
 	Mode      belay.Mode      `json:"mode,omitempty"`
 	Provider  string          `json:"provider,omitempty"`
 	Model     string          `json:"model,omitempty"`
@@ -151,8 +152,10 @@ type Thread struct {
 	Joined []belay.TurnID `json:"joined,omitempty"`  // turns that are part of it
 	Line   belay.Queueing `json:"queueing,omitzero"` // how turns are taken while one runs
 	Flying []string       `json:"flying,omitempty"`  // requests and calls that are out
-	Last   time.Time      `json:"last,omitzero"`     // of the thread's newest fact
-	Depth  int            `json:"depth,omitempty"`   // of a child; 0 is a main thread
+
+	Running []belay.ProcessID `json:"running,omitempty"` // programs that it started and whose end isn't known
+	Last    time.Time         `json:"last,omitzero"`     // of the thread's newest fact
+	Depth   int               `json:"depth,omitempty"`   // of a child; 0 is a main thread
 
 	Plan []event.PlanItem `json:"plan,omitempty"`
 
@@ -358,6 +361,9 @@ func Apply(row *Session, rec store.Record) {
 	if a, ok := ArtifactOf(e); ok {
 		row.Artifacts = slices.DeleteFunc(row.Artifacts, func(o Artifact) bool { return o.Name == a.Name && o.Thread == a.Thread })
 		row.Artifacts = newest(append(row.Artifacts, a), maxPublic)
+	}
+	if _, is := e.Data.(event.PolicyChanged); is {
+		row.Granted = true
 	}
 	row.applyTree(e)
 	row.applyTask(e)

@@ -20,6 +20,7 @@ func (s *Session) applyThread(e event.Envelope) {
 	s.Programs.add(e.Data)
 	th.Programs.add(e.Data)
 	bounded(&s.Programs, &th.Programs, e.Data)
+	th.runs(e)
 	switch p := e.Data.(type) {
 	case event.TurnSubmitted:
 		s.Counts.Turns++
@@ -133,7 +134,22 @@ func (s *Session) thread(id belay.ThreadID) *Thread {
 
 // rests reports whether nothing of the thread is left to do.
 func (th Thread) rests() bool {
-	return len(th.Queue) == 0 && (th.Turn == nil || th.Turn.Status == Ended)
+	return len(th.Queue) == 0 && len(th.Running) == 0 && (th.Turn == nil || th.Turn.Status == Ended)
+}
+
+// runs folds which programs the thread runs.
+func (th *Thread) runs(e event.Envelope) {
+	if e.IDs.Process == "" {
+		return
+	}
+	switch e.Data.(type) {
+	case event.ProcessStarted:
+		if !slices.Contains(th.Running, e.IDs.Process) {
+			th.Running = append(th.Running, e.IDs.Process)
+		}
+	case event.ProcessCompleted, event.ProcessTerminated, event.ProcessFailed:
+		th.Running = slices.DeleteFunc(th.Running, func(id belay.ProcessID) bool { return id == e.IDs.Process })
+	}
 }
 
 func (th *Thread) begin(e event.Envelope) {

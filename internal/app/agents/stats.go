@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/app"
 	"github.com/belay-run/belay/internal/app/input"
+	"github.com/belay-run/belay/internal/view"
 	"github.com/belay-run/belay/internal/view/story"
 )
 
@@ -18,14 +19,16 @@ type StatsShown struct {
 
 // Stats counts the runs of agents that ended since a time; zero: all.
 func Stats(ctx context.Context, r *app.Runtime, since time.Time) ([]story.AgentStats, error) {
-	fold := story.NewAgentsFold(since, r.Now())
-	for rec, err := range r.Store.Scan(ctx, 0) {
-		if err != nil {
-			return nil, err
-		}
-		fold.Apply(rec.Event)
+	if err := r.Reads.Sums.Catchup(ctx); err != nil {
+		return nil, err
 	}
-	return fold.Sum(), nil
+	now := r.Now()
+	fold := story.NewAgentsFold(since, now)
+	err := view.EachAgentRun(ctx, r.Store, func(run view.AgentRun) bool {
+		fold.Ended(run.At, run.Stats)
+		return true
+	})
+	return fold.Sum(), err
 }
 
 func stats(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*StatsShown, error) {

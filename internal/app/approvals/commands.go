@@ -30,7 +30,7 @@ func Reads() []app.Read {
 			Query: []read.Param{{Name: "sessionId", Doc: "Only those of this session."},
 				{Name: "state", Doc: "open (also when left out): those that wait; decided: those that don't any more.", OneOf: []string{"open", "decided"}},
 				{Name: "before", Doc: "Of those that were decided, the ones before a position: next of the answer before.", Whole: true},
-				{Name: "limit", Doc: "Of those that were decided, how many at most; 100 when left out.", Whole: true}}}, listActions),
+				{Name: "limit", Doc: "How many at most; 100 when left out. Of a session, all that wait are listed.", Whole: true}}}, listActions),
 		app.DefineRead(app.Read{Name: "previewAction", Path: "/v1/actions/{id}/preview", Tag: "approvals", Doc: "Show what an approval of a question would do: the change of files as they are now, what a command runs and where, or its text.",
 			ID: "The question."}, previewAction),
 	}
@@ -39,7 +39,8 @@ func Reads() []app.Read {
 // ActionsShown are questions.
 type ActionsShown struct {
 	app.Fresh
-	Actions []app.Action   `json:"actions"`           // that wait, the oldest first
+	Actions []app.Action   `json:"actions"`           // that wait, the oldest first; of more than the limit, those with the nearest deadlines
+	Waiting int            `json:"waiting,omitempty"` // how many wait
 	Decided []view.Decided `json:"decided,omitempty"` // that were decided, the newest first
 	Next    store.Position `json:"next,omitempty"`    // before=NEXT has more of these; 0: there are none
 }
@@ -64,7 +65,7 @@ func listActions(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*A
 	}
 	out := &ActionsShown{Fresh: f, Actions: []app.Action{}}
 	if q.Values.Get("state") != "decided" {
-		out.Actions, err = c.Questions(ctx, id)
+		out.Actions, out.Waiting, err = c.Questions(ctx, id, limit)
 	} else if out.Stale, err = c.Reads.Summed(ctx, f); err == nil {
 		out.Decided, out.Next, err = view.DecidedActions(ctx, c.Store, before, func(d *view.Decided) bool { return id == "" || d.Session == id }, limit)
 	}

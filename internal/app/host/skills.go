@@ -125,12 +125,8 @@ func (h *Host) skillList(ctx context.Context, all []*agentfile.Skill) (text stri
 
 // skillUse is how often skills were read in the sessions of the store.
 func (h *Host) skillUse(ctx context.Context) (map[string]int, error) {
-	used := map[string]int{}
-	all, err := app.ListSessions(ctx, h.opened, view.Filter{})
-	for _, s := range all {
-		for name, n := range s.Skills {
-			used[name] += n
-		}
+	if err := view.Catchup(ctx, h.opened); err != nil {
+		return nil, err
 	}
-	return used, err
+	return view.SkillUse(ctx, h.opened)
 }

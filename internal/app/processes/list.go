@@ -2,6 +2,8 @@ package processes
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -53,13 +55,15 @@ func ListProcesses(ctx context.Context, c *app.Call, in *ListedProcesses) (*Proc
 		}
 		threads = s.All()
 	} else {
-		all, err := view.Sessions(ctx, c.Store, view.Filter{})
+		all, err := view.In(ctx, c.Store, view.ProgramsList, 0)
 		if err != nil {
 			return nil, err
 		}
 		for _, s := range all {
 			for _, th := range s.Threads {
-				threads = append(threads, th.ID)
+				if len(th.Running) > 0 {
+					threads = append(threads, th.ID)
+				}
 			}
 		}
 	}
@@ -134,35 +138,37 @@ func ListRunningSessions(ctx context.Context, c *app.Call, in *ListedSessions) (
 	if err != nil {
 		return nil, err
 	}
-	sessions, err := view.Sessions(ctx, c.Store, view.Filter{})
+	programs := map[belay.SessionID][]RunningProcess{}
+	for _, p := range all.Processes {
+		programs[p.Session] = append(programs[p.Session], p)
+	}
+	owned, err := c.Store.Owned(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ids := slices.Collect(maps.Keys(programs))
+	for id := range owned {
+		if programs[id] == nil {
+			ids = append(ids, id)
+		}
+	}
+	sessions, err := view.SessionsByID(ctx, c.Store, ids)
 	if err != nil {
 		return nil, err
 	}
 	out := &RunningSessionsShown{all.Fresh, []RunningSession{}}
 	for _, s := range sessions {
-		r := RunningSession{Session: s.ID, Title: s.Title, Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active, Ended: s.Programs}
+		r := RunningSession{Session: s.ID, Title: s.Title, Driver: owned[s.ID].PID, Steps: s.Counts.Steps, Usage: s.Usage, Active: s.Active, Ended: s.Programs, Processes: programs[s.ID]}
 		for _, th := range s.Threads {
 			if th.Programs.Ended > 0 {
 				r.Threads = append(r.Threads, ThreadPrograms{th.ID, th.Programs})
 			}
 		}
-		owner, err := c.Store.OwnerOf(ctx, s.ID)
-		if err != nil {
-			return nil, err
+		for _, p := range r.Processes {
+			r.CPU += p.CPU
+			r.Memory += p.Memory
 		}
-		if owner != nil {
-			r.Driver = owner.PID
-		}
-		for _, p := range all.Processes {
-			if p.Session == s.ID {
-				r.Processes = append(r.Processes, p)
-				r.CPU += p.CPU
-				r.Memory += p.Memory
-			}
-		}
-		if owner != nil || len(r.Processes) > 0 {
-			out.Sessions = append(out.Sessions, r)
-		}
+		out.Sessions = append(out.Sessions, r)
 	}
 	return out, nil
 }

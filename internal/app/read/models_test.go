@@ -51,7 +51,7 @@ type cutting struct {
 
 var errDied = errors.New("killed")
 
-func (c *cutting) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string][]byte) error {
+func (c *cutting) SaveView(ctx context.Context, name string, from, to store.Position, rows map[string]store.ViewRow) error {
 	if c.left--; c.left > 0 {
 		return c.Store.SaveView(ctx, name, from, to, rows)
 	}

@@ -59,19 +59,12 @@ func (v *Reads) search(ctx context.Context, q Query) (*Found, error) {
 	if err != nil {
 		return nil, input.At("query q", err)
 	}
-	all, err := view.Sessions(ctx, v.Store, view.Filter{})
+	all, err := view.Newest(ctx, v.Store, found, int(limit)+1)
 	if err != nil {
 		return nil, err
 	}
-	out := &Found{Fresh: f, Hits: []Hit{}}
-	for i := range all {
-		if !found[all[i].ID] {
-			continue
-		}
-		if len(out.Hits) == int(limit) {
-			out.More = true
-			break
-		}
+	out := &Found{Fresh: f, Hits: []Hit{}, More: len(all) > int(limit)}
+	for i := range all[:min(len(all), int(limit))] {
 		h := Hit{Session: all[i].ID, Title: all[i].Title, Updated: all[i].Updated}
 		at, err := view.Excerpt(ctx, v.Store, h.Session, words)
 		if err != nil {

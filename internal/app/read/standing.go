@@ -96,7 +96,7 @@ func (v *Reads) put(ctx context.Context, id belay.SessionID, data []byte) error 
 	if err != nil {
 		return err
 	}
-	return saved(v.Store.SaveView(ctx, standings, from, 1, map[string][]byte{standingKey(id): data}))
+	return saved(v.Store.SaveView(ctx, standings, from, 1, map[string]store.ViewRow{standingKey(id): {Data: data}}))
 }
 
 // saved takes no offence that another process has just made the view, or dropped it.

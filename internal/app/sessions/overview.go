@@ -8,6 +8,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/app"
+	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/view"
 )
 
@@ -24,8 +25,8 @@ type OverviewShown struct {
 	Questions int             `json:"questions"` // that wait for an answer
 	Needs     []QuestionShown `json:"needs"`     // of these, the one with the nearest deadline first
 	Runs      int             `json:"runs"`      // sessions with a turn that runs
-	Running   []NowShown      `json:"running"`   // of these, the one that began last first
-	Since     time.Time       `json:"since"`     // from when on what follows counts
+	Running   []NowShown      `json:"running"`   // of these that changed last, the one that began last first
+	Since     time.Time       `json:"since"`     // from when on what follows counts: an hour that began a day ago
 	Day       DayShown        `json:"day"`
 	Trouble   []NowShown      `json:"trouble"` // sessions whose last turn ended otherwise than completed or cancelled, the newest first
 }
@@ -66,52 +67,66 @@ type DayShown struct {
 	Ends     map[belay.Outcome]int `json:"ends"` // of the last turn of each thread, if it ended within the day
 }
 
-// overview looks at the row of each session once.
+// overview reads the rows that it shows, and sums of all.
 func overview(ctx context.Context, c *app.Call, f app.Fresh, _ app.Query) (*OverviewShown, error) {
 	if err := c.Reads.Views.Catchup(ctx); err != nil {
 		return nil, err
 	}
-	all, err := view.Sessions(ctx, c.Store, view.Filter{})
-	if err != nil {
-		return nil, err
+	out := &OverviewShown{Fresh: f, Since: c.Now().UTC().Add(-overviewOf).Truncate(time.Hour), Needs: []QuestionShown{}, Running: []NowShown{}, Trouble: []NowShown{}}
+	for _, fill := range []func(context.Context, store.Store) error{out.needs, out.running, out.trouble} {
+		if err := fill(ctx, c.Store); err != nil {
+			return nil, err
+		}
 	}
-	out := &OverviewShown{Fresh: f, Since: c.Now().Add(-overviewOf).UTC(), Needs: []QuestionShown{}, Running: []NowShown{}, Trouble: []NowShown{}, Day: DayShown{Ends: map[belay.Outcome]int{}}}
+	day, err := view.DaySince(ctx, c.Store, out.Since)
+	out.Day = DayShown(day)
+	return out, err
+}
+
+// needs lists questions.
+func (o *OverviewShown) needs(ctx context.Context, st store.Store) error {
+	all, n, err := view.OpenActions(ctx, st, overviewMost)
+	for _, at := range all {
+		a := at.Open
+		o.Needs = append(o.Needs, QuestionShown{a.ID, at.Session, at.Title, a.Kind, a.Tool, a.Prompt, a.Asked, a.Until})
+	}
+	o.Questions = n
+	return err
+}
+
+// running lists the turns that run, of the sessions that changed last.
+func (o *OverviewShown) running(ctx context.Context, st store.Store) (err error) {
+	if o.Runs, err = view.CountIn(ctx, st, view.RunningList); err != nil {
+		return err
+	}
+	all, err := view.In(ctx, st, view.RunningList, overviewMost)
 	for i := range all {
-		out.add(&all[i])
+		o.Running = append(o.Running, nowOf(&all[i], func(t *view.Turn) bool { return t.Status == view.Running })...)
 	}
-	out.Questions, out.Runs = len(out.Needs), len(out.Running)
-	slices.SortFunc(out.Needs, func(a, b QuestionShown) int { return a.Until.Compare(b.Until) })
-	slices.SortFunc(out.Running, func(a, b NowShown) int { return b.Began.Compare(a.Began) })
-	slices.SortFunc(out.Trouble, func(a, b NowShown) int { return b.Ended.Compare(a.Ended) })
-	out.Needs, out.Running, out.Trouble = first(out.Needs), first(out.Running), first(out.Trouble)
-	return out, nil
+	slices.SortFunc(o.Running, func(a, b NowShown) int { return b.Began.Compare(a.Began) })
+	o.Running = first(o.Running)
+	return err
+}
+
+// trouble lists the turns that ended badly, of the sessions that changed last.
+func (o *OverviewShown) trouble(ctx context.Context, st store.Store) error {
+	all, err := view.In(ctx, st, view.TroubleList, overviewMost)
+	for i := range all {
+		o.Trouble = append(o.Trouble, nowOf(&all[i], func(t *view.Turn) bool { return t.Troubled() && !t.Ended.Before(o.Since) })...)
+	}
+	slices.SortFunc(o.Trouble, func(a, b NowShown) int { return b.Ended.Compare(a.Ended) })
+	o.Trouble = first(o.Trouble)
+	return err
 }
 
 func first[T any](of []T) []T { return of[:min(len(of), overviewMost)] }
 
-// add counts a session.
-func (o *OverviewShown) add(s *view.Session) {
-	for _, a := range s.Actions {
-		o.Needs = append(o.Needs, QuestionShown{a.ID, s.ID, s.Title, a.Kind, a.Tool, a.Prompt, a.Asked, a.Until})
-	}
-	if s.Updated.After(o.Since) {
-		o.Day.Sessions++
-		o.Day.Cost, o.Day.Tokens = o.Day.Cost.Add(s.Cost), o.Day.Tokens+s.Tokens
-	}
+// nowOf are the turns of a session's threads that are meant.
+func nowOf(s *view.Session, takes func(*view.Turn) bool) (all []NowShown) {
 	for _, th := range s.Threads {
-		t := th.Turn
-		if t == nil {
-			continue
-		}
-		now := NowShown{s.ID, s.Title, t.ID, t.Started, t.Ended, t.Outcome, t.Reason, t.Steps, t.Calls, th.Flying, s.Cost}
-		switch {
-		case t.Status == view.Running:
-			o.Running = append(o.Running, now)
-		case t.Status == view.Ended && t.Ended.After(o.Since):
-			o.Day.Ends[t.Outcome]++
-			if t.Outcome != belay.Completed && t.Outcome != belay.Cancelled {
-				o.Trouble = append(o.Trouble, now)
-			}
+		if t := th.Turn; t != nil && takes(t) {
+			all = append(all, NowShown{s.ID, s.Title, t.ID, t.Started, t.Ended, t.Outcome, t.Reason, t.Steps, t.Calls, th.Flying, s.Cost})
 		}
 	}
+	return all
 }

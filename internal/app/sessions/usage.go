@@ -59,7 +59,11 @@ func usage(ctx context.Context, c *app.Call, f app.Fresh, q app.Query) (*UsageSh
 		return nil, err
 	}
 	rows := map[string]*Used{}
-	if err := view.Hours(ctx, c.Store, out.From, out.To, func(h *view.Hour) { out.add(rows, h, time.Duration(zone)*time.Minute) }); err != nil {
+	hours := view.HoursOfAll
+	if out.By == "session" {
+		hours = view.Hours
+	}
+	if err := hours(ctx, c.Store, out.From, out.To, func(h *view.Hour) { out.add(rows, h, time.Duration(zone)*time.Minute) }); err != nil {
 		return nil, err
 	}
 	return out, out.list(ctx, c, rows)
@@ -142,14 +146,19 @@ func (u *UsageShown) list(ctx context.Context, c *app.Call, rows map[string]*Use
 	if u.By != "session" {
 		return nil
 	}
-	for i, r := range u.Rows {
-		s, err := view.SessionByID(ctx, c.Store, r.Of)
-		if err != nil && belay.CodeOf(err) != belay.CodeNotFound {
-			return err
-		}
-		u.Rows[i].Title = s.Title
+	ids := make([]belay.SessionID, 0, len(u.Rows))
+	for _, r := range u.Rows {
+		ids = append(ids, belay.SessionID(r.Of))
 	}
-	return nil
+	all, err := view.SessionsByID(ctx, c.Store, ids)
+	titles := map[string]string{}
+	for _, s := range all {
+		titles[string(s.ID)] = s.Title
+	}
+	for i, r := range u.Rows {
+		u.Rows[i].Title = titles[r.Of]
+	}
+	return err
 }
 
 // clear takes away what the recording of an answer's price in a later hour left: fewer

@@ -22,16 +22,22 @@ func (a *Program) SessionID(ctx context.Context, st store.Store, id string) (bel
 	if err != nil {
 		return "", err
 	}
-	all, err := app.ListSessions(ctx, st, view.Filter{Workspace: ws, Archived: new(bool)})
-	if err != nil {
-		return "", err
+	f := view.Filter{Workspace: ws, Archived: new(bool), Limit: 16}
+	for first := belay.SessionID(""); ; f.Limit *= 4 {
+		all, err := app.ListSessions(ctx, st, f)
+		if err != nil {
+			return "", err
+		}
+		if len(all) == 0 {
+			return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
+		}
+		// A call that a person made by hand is a session too, but not what --last means.
+		first = all[0].ID
+		if i := slices.IndexFunc(all, func(s view.Session) bool { return s.Provider != scripted.DirectName }); i >= 0 {
+			return all[i].ID, nil
+		}
+		if len(all) < f.Limit {
+			return first, nil
+		}
 	}
-	if len(all) == 0 {
-		return "", belay.Errorf(belay.CodeNotFound, "this workspace has no session").At(ws).WithHint("belay run TEXT, or belay sessions list --all")
-	}
-	// A call that a person made by hand is a session too, but not what --last means.
-	if i := slices.IndexFunc(all, func(s view.Session) bool { return s.Provider != scripted.DirectName }); i > 0 {
-		return all[i].ID, nil
-	}
-	return all[0].ID, nil
 }

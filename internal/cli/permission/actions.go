@@ -13,18 +13,29 @@ import (
 )
 
 // ActionsCmd is the command "belay actions".
-type ActionsCmd struct{}
-
-// Order implements command.Orderer.
-func (*ActionsCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	return listActions(ctx, a, r)
+type ActionsCmd struct {
+	Limit int `default:"100" placeholder:"N" help:"List so many at most: those with the nearest deadlines (default 100)."`
 }
 
+// Order implements command.Orderer.
+func (c *ActionsCmd) Order(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
+	if c.Limit < 1 {
+		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of questions", c.Limit).At("--limit").WithHint("--limit 100")
+	}
+	return listActions(ctx, a, r, c.Limit)
+}
+
+// mostListed is how many questions are listed when nobody says.
+const mostListed = 100
+
 // listActions prints the questions that wait for a person, the oldest first.
-func listActions(ctx context.Context, a *command.Program, r *app.Runtime) (int, error) {
-	all, err := r.Questions(ctx, "")
+func listActions(ctx context.Context, a *command.Program, r *app.Runtime, most int) (int, error) {
+	all, waiting, err := r.Questions(ctx, "", most)
 	if err != nil {
 		return 0, err
+	}
+	if waiting > most {
+		fmt.Fprintf(a.Err, "%d questions wait; --limit N lists more of them than %d\n", waiting, most)
 	}
 	return term.PrintRows(&a.Env, all, "nothing waits", "ACTION\tKIND\tSESSION\tASKED\tWHAT", func(o app.Action) []any {
 		what := o.Shown
@@ -44,15 +55,12 @@ func listActions(ctx context.Context, a *command.Program, r *app.Runtime) (int, 
 // findAction returns a question by its id, or one that waits by a beginning of its id or
 // its last digits.
 func findAction(ctx context.Context, r *app.Runtime, id string) (belay.ActionID, belay.ThreadID, error) {
-	all, err := r.Actions(ctx, "")
-	if err != nil {
+	if err := r.Reads.Views.Catchup(ctx); err != nil {
 		return "", "", err
 	}
-	var found []app.Action
-	for _, o := range all {
-		if view.Named(string(o.ID), id) {
-			found = append(found, o)
-		}
+	found, err := view.OpenActionsNamed(ctx, r.Store, id)
+	if err != nil {
+		return "", "", err
 	}
 	switch {
 	case len(found) == 1:

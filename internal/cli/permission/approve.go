@@ -101,7 +101,7 @@ func (c *AnswerCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 func respond(ctx context.Context, a *command.Program, id string, c approvals.RespondAction, edits bool) (int, error) {
 	return a.Ordering(ctx, func(r *app.Runtime) (int, error) {
 		if id == "" {
-			return listActions(ctx, a, r)
+			return listActions(ctx, a, r, mostListed)
 		}
 		action, thread, err := findAction(ctx, r, id)
 		if err != nil {

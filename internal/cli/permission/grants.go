@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 	"github.com/belay-run/belay/internal/cli/term"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/view"
 )
 
 // GrantsCmd is the command "belay grants".
@@ -77,8 +78,16 @@ func (g grantRow) covers() string {
 
 // grantsIn are what people allowed in all sessions, or in one.
 func grantsIn(ctx context.Context, c *app.Call, only string) (all []grantRow, err error) {
-	in, err := app.SessionsOrOne(ctx, c.Store, only)
-	if err != nil {
+	var in []view.Session
+	if only != "" {
+		s, err := app.FindSession(ctx, c.Store, only)
+		if err != nil {
+			return nil, err
+		}
+		in = append(in, s)
+	} else if err := view.Catchup(ctx, c.Store); err != nil {
+		return nil, err
+	} else if in, err = view.In(ctx, c.Store, view.GrantsList, 0); err != nil {
 		return nil, err
 	}
 	for _, s := range in {

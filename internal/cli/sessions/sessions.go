@@ -23,11 +23,18 @@ type ListCmd struct {
 	All      bool     `short:"a" help:"The sessions of all workspaces."`
 	Tag      []string `placeholder:"TAG" help:"Only sessions with this tag; repeated, with all of them."`
 	Archived bool     `help:"The archived sessions."`
+	Limit    int      `default:"50" placeholder:"N" help:"List so many at most, those that changed last; 0 lists all (default 50)."`
 }
 
 // Run implements command.Command.
 func (c *ListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
+	if c.Limit < 0 {
+		return 0, belay.Errorf(belay.CodeUsage, "%d is no number of sessions", c.Limit).At("--limit").WithHint("--limit 50, or --limit 0 for all")
+	}
 	f := view.Filter{Tags: c.Tag, Archived: &c.Archived}
+	if c.Limit > 0 {
+		f.Limit = c.Limit + 1
+	}
 	if !c.All {
 		ws, err := a.WorkspaceDir()
 		if err != nil {
@@ -53,6 +60,10 @@ func (c *ListCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	}
 	if len(all) == 0 {
 		return noSessions(&a.Env, c.All)
+	}
+	if c.Limit > 0 && len(all) > c.Limit {
+		all = all[:c.Limit]
+		defer fmt.Fprintf(a.Err, "these are the %d that changed last; --limit N lists more, --limit 0 all\n", c.Limit)
 	}
 	heads := "SESSION\tSTATUS\tCHANGED\tSPENT\tTITLE"
 	if c.All {

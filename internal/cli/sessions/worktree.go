@@ -36,23 +36,25 @@ type treeRow struct {
 }
 
 func (c *worktreeListCmd) Read(ctx context.Context, a *command.Program, st store.Store) (int, error) {
-	var f view.Filter
+	ws := ""
 	if !c.All {
-		ws, err := a.WorkspaceDir()
-		if err != nil {
+		var err error
+		if ws, err = a.WorkspaceDir(); err != nil {
 			return 0, err
 		}
-		f.Workspace = ws
 	}
 	if err := view.Catchup(ctx, st); err != nil {
 		return 0, err
 	}
-	all, err := view.Sessions(ctx, st, f)
+	all, err := view.In(ctx, st, view.TreesList, 0)
 	if err != nil {
 		return 0, err
 	}
 	var rows []treeRow
 	for _, s := range all {
+		if ws != "" && !s.WorksIn(ws) {
+			continue
+		}
 		if s.Worktree != nil {
 			rows = append(rows, treeRow{Session: s.ID, Worktree: *s.Worktree, Status: term.StatusOf(s), Changes: -1})
 		}
@@ -125,7 +127,7 @@ func (c *worktreeRemoveCmd) find(ctx context.Context, st store.Store) (treeRow, 
 	if err := view.Catchup(ctx, st); err != nil {
 		return treeRow{}, err
 	}
-	all, err := view.Sessions(ctx, st, view.Filter{})
+	all, err := view.In(ctx, st, view.TreesList, 0)
 	if err != nil {
 		return treeRow{}, err
 	}

@@ -99,7 +99,7 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 // waits completes the result of a turn that a process leaves behind, and that waits
 // for a person.
 func (w *turnRun) waits(ctx context.Context, r *term.Result) error {
-	open, err := w.Runtime.Questions(ctx, w.session)
+	open, _, err := w.Runtime.Questions(ctx, w.session, 0)
 	if err != nil {
 		return err
 	}

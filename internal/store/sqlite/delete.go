@@ -154,13 +154,12 @@ func (b *buryOp) write(w *writer) (err error) {
 		{"DELETE FROM streams WHERE session=?", []any{session}},
 		{"DELETE FROM owners WHERE key=?", []any{session}},
 		{"DELETE FROM writers WHERE session=?", []any{session}},
-		{"DELETE FROM view_rows WHERE substr(key, -length(?))=?", []any{"/" + session, "/" + session}},
 	} {
 		if err := w.thoroughly(q.query, q.args...); err != nil {
 			return err
 		}
 	}
-	return nil
+	return w.dropAbout(b.session)
 }
 
 // nextPosition takes the next position without a fact.

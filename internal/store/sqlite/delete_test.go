@@ -124,7 +124,7 @@ func wordy(t *testing.T, db *DB, b *work) {
 		}
 		b.b.After++
 	}
-	if err := db.SaveView(t.Context(), "list", 0, 1, map[string][]byte{"1/" + string(b.b.Session): []byte(words)}); err != nil {
+	if err := db.SaveView(t.Context(), "list", 0, 1, store.DataRows(map[string][]byte{"1/" + string(b.b.Session): []byte(words)})); err != nil {
 		t.Fatal(err)
 	}
 }

@@ -28,10 +28,10 @@ type keptViews struct {
 
 // keptView is a view from where the database has it.
 type keptView struct {
-	base  store.Position    // of the database's
-	at    store.Position    // of this one
-	rows  map[string][]byte // that changed since; nil is one that is gone
-	whole bool              // nothing of the database's counts any more
+	base  store.Position           // of the database's
+	at    store.Position           // of this one
+	rows  map[string]store.ViewRow // that changed since; one without data is gone
+	whole bool                     // nothing of the database's counts any more
 }
 
 // unwritten reports whether a save failed because nothing can be written now.
@@ -41,7 +41,7 @@ func unwritten(err error) bool {
 
 // SaveView moves a view and writes its rows together. Where they can't be written
 // they are kept in memory.
-func (vs *viewStore) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string][]byte) error {
+func (vs *viewStore) SaveView(ctx context.Context, view string, from, to store.Position, rows map[string]store.ViewRow) error {
 	k := &vs.kept
 	var err error
 	if !k.any.Load() {
@@ -57,7 +57,7 @@ func (vs *viewStore) SaveView(ctx context.Context, view string, from, to store.P
 		if failed != nil {
 			return failed
 		}
-		v = &keptView{base: at, at: at, rows: map[string][]byte{}}
+		v = &keptView{base: at, at: at, rows: map[string]store.ViewRow{}}
 	}
 	if v.at != from {
 		return store.ErrConflict
@@ -77,10 +77,10 @@ func (vs *viewStore) SaveView(ctx context.Context, view string, from, to store.P
 }
 
 // keep adds rows to a view in memory, if there is room.
-func (k *keptViews) keep(view string, v *keptView, to store.Position, rows map[string][]byte) error {
+func (k *keptViews) keep(view string, v *keptView, to store.Position, rows map[string]store.ViewRow) error {
 	size := 0
-	for key, data := range rows {
-		size += len(key) + len(data)
+	for key, row := range rows {
+		size += len(key) + len(row.Data) + 64*(len(row.In)+len(row.Adds))
 	}
 	if k.size+size > maxKept {
 		return belay.Errorf(belay.CodeStoreFull, "what the view %s has gained can't be written, and doesn't fit into memory", view).WithHint("free some space, or make the store writable")
@@ -90,8 +90,9 @@ func (k *keptViews) keep(view string, v *keptView, to store.Position, rows map[s
 		v.whole = true
 		clear(v.rows)
 	}
-	for key, data := range rows {
-		v.rows[key] = bytes.Clone(data)
+	for key, row := range rows {
+		row.Data = bytes.Clone(row.Data)
+		v.rows[key] = row
 	}
 	if v.at = to; k.byName == nil {
 		k.byName = map[string]*keptView{}
@@ -143,11 +144,62 @@ func (v *keptView) over(saved iter.Seq2[string, []byte], from string) iter.Seq2[
 		if !v.whole {
 			all = maps.Collect(saved)
 		}
-		maps.Copy(all, v.rows)
+		for key, row := range v.rows {
+			all[key] = row.Data
+		}
 		for _, key := range slices.Sorted(maps.Keys(all)) {
 			if data := all[key]; data != nil && key >= from && !yield(key, data) {
 				return
 			}
 		}
 	}
+}
+
+// row is a row that changed in memory; v may be nil.
+func (v *keptView) row(key string) (row store.ViewRow, changed bool) {
+	if v != nil {
+		row, changed = v.rows[key]
+	}
+	return row, changed
+}
+
+// list puts the rows of a view in memory into a part of a list.
+func (v *keptView) list(saved []store.Listed, l store.ViewList) []store.Listed {
+	all := slices.DeleteFunc(saved, func(r store.Listed) bool {
+		_, changed := v.rows[r.Key]
+		return changed
+	})
+	for key, row := range v.rows {
+		r, m := store.Listed{Key: key, Rank: row.Rank, Data: row.Data}, marksOf(&row)
+		if l.Bare {
+			r.Data = nil
+		}
+		if row.Data != nil && len(m.In) > 0 && m.inAll(l.In) && (l.Behind == nil || l.Behind.Compare(r) < 0) {
+			all = append(all, r)
+		}
+	}
+	slices.SortFunc(all, store.Listed.Compare)
+	return all[:min(len(all), l.Most)]
+}
+
+// overlaid calls each with the marks that rows in memory have, and those that the same
+// rows have in the database, which don't count.
+func (vs *viewStore) overlaid(ctx context.Context, view string, v *keptView, each func(m *marks, times int64)) error {
+	for key, row := range v.rows {
+		is := marksOf(&row)
+		each(&is, 1)
+		if v.whole {
+			continue
+		}
+		var packed []byte
+		if _, err := vs.one(ctx, "SELECT r.marks FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key}, &packed); err != nil {
+			return err
+		}
+		was, err := readMarks(packed)
+		if err != nil {
+			return err
+		}
+		each(&was, -1)
+	}
+	return nil
 }

@@ -91,7 +91,7 @@ func (m *mix) commands(ctx context.Context, b *store.Batch, ref belay.Ref) error
 	if err != nil {
 		return err
 	}
-	return m.db.SaveView(ctx, "list", at, at+1, map[string][]byte{strconv.Itoa(m.n): []byte("row")})
+	return m.db.SaveView(ctx, "list", at, at+1, store.DataRows(map[string][]byte{strconv.Itoa(m.n): []byte("row")}))
 }
 
 func (m *mix) steps(ctx context.Context, n int) error {

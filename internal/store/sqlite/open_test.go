@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -86,7 +87,7 @@ func TestAnEmptyFileBecomesAStore(t *testing.T) {
 	}
 	db := openStore(t, dir, Options{})
 	for query, want := range map[string]string{
-		"PRAGMA user_version": "1", "PRAGMA auto_vacuum": "2", "PRAGMA page_size": "4096", "PRAGMA journal_mode": "wal",
+		"PRAGMA user_version": strconv.Itoa(len(layout.Migrations)), "PRAGMA auto_vacuum": "2", "PRAGMA page_size": "4096", "PRAGMA journal_mode": "wal",
 	} {
 		var got string
 		if err := db.readers.QueryRow(query).Scan(&got); err != nil || got != want {
@@ -123,11 +124,14 @@ func TestAStoreIsMadeInPlaceWhereItCannotBeLinked(t *testing.T) {
 	newWork(t, openStore(t, dir, Options{}), "a").append(t, openStore(t, dir, Options{}), "x")
 }
 
+// newerVersion makes a store one of a newer program.
+var newerVersion = "PRAGMA user_version=" + strconv.Itoa(len(layout.Migrations)+1)
+
 // Guarantee: S18.
 func TestAStoreOfANewerProgramIsRefused(t *testing.T) {
 	dir := t.TempDir()
 	db := openStore(t, dir, Options{})
-	sqlExec(t, db.place, "PRAGMA user_version=2")
+	sqlExec(t, db.place, newerVersion)
 	db.Close()
 	before, err := os.ReadFile(layout.Path(dir))
 	if err != nil {
@@ -203,7 +207,7 @@ func TestAForeignDatabaseIsNotTouched(t *testing.T) {
 // Guarantee: S18.
 func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
 	dir := t.TempDir()
-	old := openStore(t, dir, Options{})
+	old := openStore(t, dir, Options{migrations: layout.Migrations[:1]})
 	newWork(t, old, "a").append(t, old, "kept")
 	runtime := old.Runtime()
 	old.Close()
@@ -213,16 +217,20 @@ func TestMigrationsGoForwardAndKeepTheOldFile(t *testing.T) {
 		Migrated:   func(from, to int, took time.Duration) { steps = append(steps, from, to) },
 	}
 	db := openStore(t, dir, next)
-	if !slices.Equal(steps, []int{1, 2, 2, 3}) || db.Runtime() != runtime {
+	if !slices.Equal(steps, []int{1, 2, 2, 3, 3, 4}) || db.Runtime() != runtime {
 		t.Fatalf("steps %v, runtime %s, want %s", steps, db.Runtime(), runtime)
 	}
 	db.Close()
 	if err := os.Rename(layout.Path(dir)+".v1", layout.Path(dir)); err != nil {
 		t.Fatal(err)
 	}
+	sqlExec(t, placeOf(t, dir), "INSERT INTO views (name, pos) VALUES ('list', 1)") // of rows as they were
 	db = openStore(t, dir, Options{})
 	if head, err := db.Head(t.Context(), "thread/thr_a"); err != nil || head.Seq != 1 {
 		t.Fatalf("the kept file: %+v, %v", head, err)
+	}
+	if at, err := db.ViewPosition(t.Context(), "list"); at != 0 || err != nil {
+		t.Fatalf("a view of the first version is folded up to %d, %v: its rows stand in no list", at, err)
 	}
 }
 

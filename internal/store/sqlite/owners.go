@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"context"
+	"database/sql"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -123,6 +124,22 @@ func (releaseAll) apply(w *writer) error {
 		}
 	}
 	return nil
+}
+
+// Owned are the sessions that have a live owner.
+func (own *owners) Owned(ctx context.Context) (map[belay.SessionID]store.Owner, error) {
+	all := map[belay.SessionID]store.Owner{}
+	err := own.query(ctx, "SELECT key, "+ownerColumns+" FROM owners WHERE owner<>''", nil, func(rows *sql.Rows) error {
+		var r ownerRow
+		var session belay.SessionID
+		err := rows.Scan(append([]any{&session}, r.into()...)...)
+		if err == nil && r.live(own.o.Now(), own.o.Alive) {
+			r.o.Since = store.FromMicros(r.since)
+			all[session] = r.o
+		}
+		return err
+	})
+	return all, err
 }
 
 // OwnerOf is the live owner of a session, or nil.

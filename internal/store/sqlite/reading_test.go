@@ -10,10 +10,12 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+	"pgregory.net/rapid"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/storetest"
 	"github.com/belay-run/belay/internal/testkit/needs"
 )
 
@@ -149,7 +151,7 @@ func keepsAView(t *testing.T, db *DB) {
 	}
 	big := make([]byte, 1<<20) // doesn't fit into what is left of any page
 	for i, rows := range []map[string][]byte{{"b": big, "c": []byte("c")}, {"a": []byte("a"), "c": nil}} {
-		if err := db.SaveView(ctx, "test", from+store.Position(i), from+store.Position(i)+1, rows); err != nil {
+		if err := db.SaveView(ctx, "test", from+store.Position(i), from+store.Position(i)+1, store.DataRows(rows)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -177,7 +179,7 @@ func keepsAView(t *testing.T, db *DB) {
 func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	dir := smallDisk(t, "size=8m")
 	db := openStore(t, dir, Options{})
-	if err := db.SaveView(t.Context(), "test", 0, 1, map[string][]byte{"c": []byte("old"), "d": []byte("d")}); err != nil {
+	if err := db.SaveView(t.Context(), "test", 0, 1, store.DataRows(map[string][]byte{"c": []byte("old"), "d": []byte("d")})); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, dir)
@@ -185,7 +187,7 @@ func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SaveView(t.Context(), "test", 3, 4, map[string][]byte{"e": []byte("e")}); err != nil || db.kept.any.Load() {
+	if err := db.SaveView(t.Context(), "test", 3, 4, store.DataRows(map[string][]byte{"e": []byte("e")})); err != nil || db.kept.any.Load() {
 		t.Fatalf("with space again: %v, kept %v", err, db.kept.byName)
 	}
 	other := openStore(t, dir, Options{})
@@ -196,4 +198,19 @@ func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	if at, err := other.ViewPosition(t.Context(), "test"); at != 4 || err != nil || !slices.Equal(keys, []string{"a", "b", "d", "e"}) {
 		t.Errorf("written are %v at %d, %v", keys, at, err)
 	}
+}
+
+// TestListsInMemoryAreThoseOfTheRows: also where some rows of a view are kept in memory.
+// Guarantee: S70.
+func TestListsInMemoryAreThoseOfTheRows(t *testing.T) {
+	storetest.Lists(t, storetest.Config{
+		Open: func(t *testing.T, env *storetest.Env) store.Store { return openStore(t, t.TempDir(), Options{}) },
+	}, func(r *rapid.T, s store.Store) {
+		w := s.(*DB).writer
+		w.mu.Lock()
+		defer w.mu.Unlock()
+		if w.failed = nil; rapid.Bool().Draw(r, "full") {
+			w.failed = belay.Errorf(belay.CodeStoreFull, "no space")
+		}
+	})
 }

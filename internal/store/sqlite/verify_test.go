@@ -94,7 +94,7 @@ func TestVerifySaysWhenItCannotCheck(t *testing.T) {
 	_, err = verify.Run(t.Context(), empty, verify.Options{}) // a directory in the file's place
 	wantCode(t, err, belay.CodeStoreFailed)
 	dir := whole(t)
-	sqlExec(t, placeOf(t, dir), "PRAGMA user_version=2")
+	sqlExec(t, placeOf(t, dir), newerVersion)
 	_, err = verify.Run(t.Context(), dir, verify.Options{})
 	wantCode(t, err, belay.CodeStoreNewer)
 }

@@ -19,7 +19,7 @@ type viewStore struct {
 type viewOp struct {
 	view     string
 	from, to store.Position
-	rows     map[string][]byte
+	rows     map[string]store.ViewRow
 	drop     bool // what the view had before goes
 }
 
@@ -39,7 +39,7 @@ func (v *viewOp) apply(w *writer) error {
 		id, err = w.insert("INSERT INTO views (name, pos) VALUES (?,?)", v.view, int64(v.to))
 	}
 	if err == nil && (v.to == 0 || v.drop) {
-		err = w.exec("DELETE FROM view_rows WHERE view=?", id)
+		err = w.dropView(id)
 	}
 	if v.to == 0 || err != nil {
 		return err
@@ -47,21 +47,54 @@ func (v *viewOp) apply(w *writer) error {
 	return v.write(w, id)
 }
 
-func (v *viewOp) write(w *writer, id int64) (err error) {
-	for _, key := range slices.Sorted(maps.Keys(v.rows)) {
-		data := v.rows[key]
-		w.grown += len(data)
-		if data == nil {
-			err = w.exec("DELETE FROM view_rows WHERE view=? AND key=?", id, key)
-		} else {
-			err = w.exec("INSERT INTO view_rows (view, key, data) VALUES (?,?,?) ON CONFLICT (view, key) DO UPDATE SET data=excluded.data",
-				id, key, data)
-		}
-		if err != nil {
+// dropView removes the rows of a view.
+func (w *writer) dropView(view int64) error {
+	for _, table := range []string{"view_rows", "view_lists", "view_sums"} {
+		if err := w.exec("DELETE FROM "+table+" WHERE view=?", view); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+func (v *viewOp) write(w *writer, view int64) error {
+	changed := sums{}
+	for _, key := range slices.Sorted(maps.Keys(v.rows)) {
+		row := v.rows[key]
+		was, err := w.replace(view, key, &row)
+		if err != nil {
+			return err
+		}
+		is := marksOf(&row)
+		changed.add(&was, -1)
+		changed.add(&is, 1)
+		if err := w.move(view, key, &was, &is); err != nil {
+			return err
+		}
+	}
+	return w.addSums(view, changed)
+}
+
+// replace writes a row, or removes it, and returns the marks that it had.
+func (w *writer) replace(view int64, key string, row *store.ViewRow) (was marks, err error) {
+	var packed []byte
+	if _, err := w.row("SELECT marks FROM view_rows WHERE view=? AND key=?", []any{view, key}, &packed); err != nil {
+		return was, err
+	}
+	if was, err = readMarks(packed); err != nil {
+		was, err = marks{}, nil // the view is made anew, not repaired
+	}
+	if row.Data == nil {
+		return was, w.exec("DELETE FROM view_rows WHERE view=? AND key=?", view, key)
+	}
+	is := marksOf(row)
+	now, err := is.packed()
+	if err != nil {
+		return was, err
+	}
+	w.grown += len(row.Data) + len(now)
+	return was, w.exec("INSERT INTO view_rows (view, key, data, about, marks) VALUES (?,?,?,?,?) "+
+		"ON CONFLICT (view, key) DO UPDATE SET data=excluded.data, marks=excluded.marks", view, key, row.Data, string(store.About(key)), now)
 }
 
 // ViewPosition is how far a view is folded.
@@ -88,8 +121,8 @@ func (vs *viewStore) ViewRow(ctx context.Context, view, key string) (data []byte
 		return nil, err
 	}
 	if v != nil {
-		if data, changed := v.rows[key]; changed || v.whole {
-			return data, nil
+		if row, changed := v.row(key); changed || v.whole {
+			return row.Data, nil
 		}
 	}
 	found, err := vs.one(ctx, "SELECT r.data FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.key=?", []any{view, key}, &data)
@@ -118,12 +151,15 @@ func (vs *viewStore) ViewRows(ctx context.Context, view, from string) iter.Seq2[
 	}
 }
 
+// firstRows is how many rows are read first: often the first ones are enough.
+const firstRows = 16
+
 func (vs *viewStore) savedRows(ctx context.Context, view, from string) iter.Seq2[string, []byte] {
 	return func(yield func(string, []byte) bool) {
-		for from := from; ; {
+		for from, size := from, firstRows; ; size = min(2*size, pageSize) {
 			var part []viewRow
 			err := vs.query(ctx, "SELECT r.key, r.data FROM views v JOIN view_rows r ON r.view=v.id "+
-				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, pageSize},
+				"WHERE v.name=? AND r.key>=? ORDER BY r.key LIMIT ?+0", []any{view, from, size},
 				func(rows *sql.Rows) error {
 					var r viewRow
 					err := rows.Scan(&r.key, &r.data)
@@ -139,7 +175,7 @@ func (vs *viewStore) savedRows(ctx context.Context, view, from string) iter.Seq2
 				}
 				from = r.key + "\x00" // the next possible key
 			}
-			if len(part) < pageSize {
+			if len(part) < size {
 				return
 			}
 		}

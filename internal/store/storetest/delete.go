@@ -53,7 +53,10 @@ var deletionLaws = []law{
 		l.must(err)
 		l.put(other, "theirs")
 		l.must(l.Enqueue(l.Context(), l.order("c1", b, "waits")))
-		l.must(l.SaveView(l.Context(), "list", 0, 1, map[string][]byte{"1/sess_a": []byte("mine"), "1/sess_b": []byte("theirs"), "1/not_sess_a": []byte("neither")}))
+		l.must(l.SaveView(l.Context(), "list", 0, 1, map[string]store.ViewRow{
+			"1/sess_a":     {Data: []byte("mine"), In: []string{"all", "mine"}, Rank: 3, Adds: []store.Sum{{Kind: "n", Name: "mine", N: 2}, {Kind: "n", Name: "all", N: 5}}},
+			"1/sess_b":     {Data: []byte("theirs"), In: []string{"all"}, Rank: 2, Adds: []store.Sum{{Kind: "n", Name: "all", N: 7}}},
+			"1/not_sess_a": {Data: []byte("neither")}}))
 		l.release(b)
 		end, err := l.End(l.Context())
 		l.must(err)
@@ -76,6 +79,17 @@ var deletionLaws = []law{
 			}
 			sameMap(l, "lanes", l.lanes(""), nil)
 			sameMap(l, "rows", l.rows("list"), map[string]string{"1/sess_b": "theirs", "1/not_sess_a": "neither"})
+			listed, err := s.ViewList(l.Context(), "list", store.ViewList{In: []string{"all"}, Most: 3})
+			if mine, err := s.ViewCount(l.Context(), "list", "mine"); len(listed) != 1 || listed[0].Key != "1/sess_b" || mine != 0 || err != nil {
+				l.Fatalf("listed: %v, mine: %d, %v", listed, mine, err)
+			}
+			l.must(err)
+			sums, err := s.ViewSums(l.Context(), "list", store.ViewSums{Kind: "n"})
+			l.must(err)
+			same(l, "sums", sums, []store.Sum{{Kind: "n", Name: "all", N: 7}})
+			sums, err = s.ViewSums(l.Context(), "list", store.ViewSums{Kind: store.ListSizes})
+			l.must(err)
+			same(l, "sizes", sums, []store.Sum{{Kind: store.ListSizes, Name: "all", N: 1}})
 			all, err := s.Tombstones(l.Context(), 0)
 			if err != nil || len(all) != 1 || all[0].Position != d.Position || all[0].Session != b.Session || all[0].Restored {
 				l.Fatalf("tombstones: %+v, %v", all, err)

@@ -172,7 +172,16 @@ var ownerLaws = []law{
 		if none != nil || got == nil || *got != want {
 			l.Fatalf("got %+v then %+v, want nobody then %+v", none, got, want)
 		}
+		l.must(l.Release(l.Context(), "sess_b", l.claim(l, "sess_b", owner("two"))))
+		l.claim(l, "sess_c", owner("three"))
+		l.env.Dies(owner("three"))
+		all, err := l.Owned(l.Context())
+		l.must(err)
+		sameMap(l, "owned", all, map[belay.SessionID]store.Owner{"sess_a": want})
 		l.env.Pass(ttl)
+		if all, err = l.Owned(l.Context()); len(all) > 0 || err != nil {
+			l.Fatalf("owned after the lease: %v, %v", all, err)
+		}
 		if got, err = l.OwnerOf(l.Context(), "sess_a"); got != nil || err != nil {
 			l.Fatalf("after the lease: %+v, %v", got, err)
 		}

@@ -94,6 +94,8 @@ func Run(t *testing.T, c Config) {
 	}
 	// Guarantee: S21.
 	t.Run("it answers as a plain model does", func(t *testing.T) { model(t, c) })
+	// Guarantee: S21.
+	t.Run("lists and sums are those of a view's rows", func(t *testing.T) { Lists(t, c, nil) })
 }
 
 func open(t *testing.T, s store.Store) store.Store {

@@ -105,7 +105,7 @@ func (s *deletions) forget(session belay.SessionID, gone map[*stream]bool) {
 	delete(s.d.writers, session)
 	for _, v := range s.d.views {
 		for key := range v.rows {
-			if strings.HasSuffix(key, "/"+string(session)) {
+			if store.About(key) == session {
 				delete(v.rows, key)
 			}
 		}

@@ -63,7 +63,7 @@ type owner struct {
 
 type view struct {
 	at   store.Position
-	rows map[string][]byte
+	rows map[string]store.ViewRow
 }
 
 // Options of a handle. The zero value works.

@@ -93,6 +93,21 @@ func (h *handle) release(session belay.SessionID, epoch int64) {
 	}
 }
 
+// Owned are the sessions that have a live owner.
+func (s *owners) Owned(ctx context.Context) (map[belay.SessionID]store.Owner, error) {
+	if err := s.lock(ctx); err != nil {
+		return nil, err
+	}
+	defer s.d.mu.Unlock()
+	all := map[belay.SessionID]store.Owner{}
+	for session, o := range s.d.owners {
+		if s.live(o) {
+			all[session] = o.Owner
+		}
+	}
+	return all, nil
+}
+
 // OwnerOf is the live owner of a session, or nil.
 func (s *owners) OwnerOf(ctx context.Context, session belay.SessionID) (*store.Owner, error) {
 	if err := s.lock(ctx); err != nil {

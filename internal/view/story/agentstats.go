@@ -78,13 +78,14 @@ func NewAgentsFold(since, now time.Time) *AgentsFold {
 func (f *AgentsFold) Apply(e event.Envelope) {
 	switch p := e.Data.(type) {
 	case event.TurnCompleted:
-		f.ended(e.Time, p.Stats)
+		f.Ended(e.Time, p.Stats)
 	case event.TurnFailed:
-		f.ended(e.Time, p.Stats)
+		f.Ended(e.Time, p.Stats)
 	}
 }
 
-func (f *AgentsFold) ended(at time.Time, st event.TurnStats) {
+// Ended counts a turn that ended.
+func (f *AgentsFold) Ended(at time.Time, st event.TurnStats) {
 	if st.Agent == "" {
 		return
 	}

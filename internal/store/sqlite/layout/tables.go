@@ -16,6 +16,9 @@ type Migration string
 // position of its own; pending are the numbers of streams whose rows a deletion
 // hasn't removed yet. Nothing writes or reads anchors: other versions of the
 // program expect the table.
+//
+// The second version keeps of a view's row what session it is about, in which lists it
+// stands and what it adds to sums (marks, as JSON): views are folded again.
 var Migrations = []Migration{`
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID;
 CREATE TABLE types (id INTEGER PRIMARY KEY, name TEXT NOT NULL UNIQUE);
@@ -97,6 +100,14 @@ CREATE TABLE tombstones (
 	pending BLOB NOT NULL,
 	sum INTEGER NOT NULL
 );
+`, `
+DROP TABLE view_rows;
+DELETE FROM views;
+CREATE TABLE view_rows (view INTEGER NOT NULL, key TEXT NOT NULL, data BLOB NOT NULL, about TEXT NOT NULL, marks BLOB NOT NULL, UNIQUE (view, key));
+CREATE INDEX view_about ON view_rows (about, view) WHERE about <> '';
+CREATE TABLE view_lists (view INTEGER NOT NULL, list TEXT NOT NULL, place INTEGER NOT NULL, key TEXT NOT NULL, PRIMARY KEY (view, list, place, key)) WITHOUT ROWID;
+CREATE TABLE view_sums (view INTEGER NOT NULL, kind TEXT NOT NULL, name TEXT NOT NULL, n INTEGER NOT NULL, PRIMARY KEY (view, kind, name)) WITHOUT ROWID;
+CREATE INDEX view_largest ON view_sums (view, kind, n);
 `}
 
 // Quote doubles the quotes of a text that stands in SQL.
