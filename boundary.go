@@ -56,6 +56,13 @@ type Boundary struct {
 	Least   Level         `json:"least,omitempty"` // minimum sandbox level; empty is L0
 }
 
+// Reads reports whether a program can do nothing but read: nothing that it writes
+// lasts, and it reaches no network.
+func (b Boundary) Reads() bool {
+	none := b.Network == "" || b.Network == NetworkNone
+	return (b.Name == BoundaryReadOnly || b.Name == "") && none && len(b.Write)+len(b.Leave) == 0
+}
+
 // ProcessLimits bounds the resources of a program and all it starts. Zero is
 // no limit.
 type ProcessLimits struct {

@@ -48,6 +48,8 @@ type Evidence struct {
 	Memory    int64         // bytes that all had together at most, with what the system kept of files for them; 0 is unknown
 	Processes int           // processes and threads at a time, at most; 0 is unknown
 	Counted   bool          // processes that were refused are in Limit: it isn't for what they say
+	Private   []string      // folders of which they had empty ones, or none
+	Covered   []string      // files and folders that they couldn't open: they usually hold a secret
 	Throttled time.Duration // that they waited because their share of the processors was used up
 }
 

@@ -20,7 +20,7 @@ import (
 func (h *Hold) Evidence() process.Evidence {
 	end, _ := h.Ended()
 	e := h.group.usage()
-	e.Peak, e.Refused = end.Memory, h.Refused()
+	e.Peak, e.Refused, e.Private, e.Covered = end.Memory, h.Refused(), h.private, h.covered
 	l := h.box.b.Limits
 	switch {
 	case end.Limit == belay.LimitWall:

@@ -31,6 +31,8 @@ type Hold struct {
 	socket  *os.File // the proxy's
 	proxy   *proxy
 	ending  *Ending
+	private []string // folders that are kept from the program
+	covered []string // secrets that are
 }
 
 // connect makes the helper's descriptors.

@@ -42,7 +42,7 @@ var rootSecrets = []string{"/etc/shadow", "/etc/shadow-", "/etc/gshadow", "/etc/
 func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 	p := &boxinit.Profile{
 		Path: cmd.Path, Argv: cmd.Args, Dir: cmp.Or(cmd.Dir, b.o.Workspace), Env: cmd.Env, Try: map[string]bool{}, Workspace: b.o.Workspace,
-		Home: b.o.Home, Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]boxinit.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
+		Home: b.o.Home, Reads: b.b.Reads(), Network: b.network(), Limits: limitsOf(b.b.Limits), Outside: outside(), Seen: map[string]boxinit.Place{}, Linger: b.o.Linger, Grace: b.o.Grace,
 	}
 	if cmd.Env == nil {
 		p.Env = os.Environ()
@@ -54,11 +54,17 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 		return nil, err
 	}
 	look(p)
+	if !b.full() {
+		h.private, h.covered = p.Private, p.Sealed
+	}
 	var err error
 	if !p.Try[boxinit.Mounts] && !b.full() {
 		if err := h.addTempDir(p); err != nil {
 			return nil, err
 		}
+	}
+	if p.Try[boxinit.Mounts] {
+		p.Env = withTemp(p)
 	}
 	if p.Try[boxinit.Cgroup] {
 		if err = b.gather(p, h); err != nil {
@@ -72,6 +78,23 @@ func (b *Box) profile(cmd *exec.Cmd, h *Hold) (*boxinit.Profile, error) {
 		err = b.guard(p)
 	}
 	return p, err
+}
+
+// withTemp is an environment whose folder for temporary files can be written.
+func withTemp(p *boxinit.Profile) []string {
+	in := func(dir string, places []string) bool {
+		return slices.ContainsFunc(places, func(p string) bool { return boxinit.Within(dir, p) })
+	}
+	out := slices.Clone(p.Env)
+	for i, e := range out {
+		if dir, is := strings.CutPrefix(e, "TMPDIR="); is {
+			dir = filepath.Clean(dir)
+			if !in(dir, p.Writable) && (!in(dir, p.Private) || boxinit.Within(dir, p.Workspace)) {
+				out[i] = "TMPDIR=/tmp"
+			}
+		}
+	}
+	return out
 }
 
 // gather makes the group for the limits. If it can't be made and only default limits

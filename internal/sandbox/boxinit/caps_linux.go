@@ -9,8 +9,8 @@ import (
 )
 
 // KeptCaps are what a helper that isn't root needs inside its user namespace
-// until the layers stand.
-var KeptCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN}
+// until the layers stand. An overlay is made with a folder that nobody may open.
+var KeptCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_SETPCAP, unix.CAP_NET_ADMIN, unix.CAP_DAC_OVERRIDE}
 
 // securebits keep user 0 from getting capabilities by being user 0, for good:
 // SECBIT_NOROOT, SECBIT_NO_SETUID_FIXUP and their locks.

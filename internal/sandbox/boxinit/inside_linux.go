@@ -121,6 +121,9 @@ type helper struct {
 	proxy  []int    // the socket of the runtime's proxy, if there is one
 	mine   []string // what is the program's own to write, besides the profile's
 	denied string   // a file of this helper's that only Landlock denies
+
+	layered *tree // the cache, where it is seen under a layer; nil: it isn't
+	memory  int   // the file system in memory that private folders lie in, while there is a layer to be made
 }
 
 // apply applies what the profile says to try, in an order that no later layer

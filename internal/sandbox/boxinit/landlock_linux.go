@@ -23,6 +23,9 @@ const (
 	landlockFirst = 1<<13 - 1 // what the first version handles
 )
 
+// scopesABI is the first version of Landlock that keeps signals inside.
+const scopesABI = 6
+
 // landlockABI is the version of Landlock that the kernel has.
 func landlockABI() (int, error) {
 	v, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
@@ -47,7 +50,7 @@ func handled(abi int) unix.LandlockRulesetAttr {
 	if abi >= 5 {
 		a.Handled_access_fs |= unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
 	}
-	if abi >= 6 {
+	if abi >= scopesABI {
 		a.Scoped = unix.LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET | unix.LANDLOCK_SCOPE_SIGNAL
 	}
 	return a

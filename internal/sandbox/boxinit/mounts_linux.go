@@ -49,7 +49,7 @@ func (h *helper) mountView() (string, error) {
 	if err := unix.MountSetattr(-1, "/", unix.AT_RECURSIVE, &all); err != nil {
 		return "", fmt.Errorf("make everything read-only: %w", err)
 	}
-	steps := []func() error{h.privateFolders, h.ownDevices}
+	steps := []func() error{h.privateFolders, h.layer, h.ownDevices}
 	for _, t := range kept {
 		steps = append(steps, t.put)
 	}
@@ -83,8 +83,16 @@ func (h *helper) take() ([]tree, error) {
 			return nil, err
 		}
 	}
-	if h.p.Cache != "" && h.p.Home != "" {
-		if err := add(h.p.Cache, h.p.Home+"/.cache", 0); err != nil {
+	switch at := h.p.Home + "/.cache"; {
+	case h.p.Cache == "" || h.p.Home == "" || len(h.p.Private) == 0:
+	case h.p.Reads:
+		fd, err := unix.Open(h.p.Cache, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return nil, fmt.Errorf("take %s: %w", h.p.Cache, err)
+		}
+		h.layered = &tree{fd: fd, path: at}
+	default:
+		if err := add(h.p.Cache, at, 0); err != nil {
 			return nil, err
 		}
 	}
@@ -166,6 +174,15 @@ func (h *helper) privateFolders() error {
 	if err := unix.Mount("tmpfs", base, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, fmt.Sprintf("mode=0755,nr_inodes=%d,size=%d", inodes(size), size)); err != nil {
 		return fmt.Errorf("private folders: %w", err)
 	}
+	if h.layered != nil { // the private folders cover what it needs
+		var err error
+		if h.memory, err = unix.Open(base, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+			return err
+		}
+		if err := errors.Join(os.Mkdir(base+"/"+layerUpper, 0o755), os.Mkdir(base+"/"+layerWork, 0o755)); err != nil {
+			return err
+		}
+	}
 	mode := func(p string) os.FileMode {
 		if strings.HasSuffix(p, "tmp") || p == "/dev/shm" {
 			return 0o777 | os.ModeSticky
@@ -190,6 +207,31 @@ func (h *helper) privateFolders() error {
 	}
 	return nil
 }
+
+// layer covers the place of the cache with the cache under a layer that takes what
+// is written, in the file system in memory that the private folders lie in.
+// Where the kernel can't make one, the place stays empty: what would have been
+// found there is made anew.
+func (h *helper) layer() error {
+	if h.layered == nil {
+		return nil
+	}
+	defer unix.Close(h.layered.fd)
+	defer unix.Close(h.memory)
+	if err := os.MkdirAll(h.layered.path, 0o755); err != nil {
+		return fmt.Errorf("place for %s: %w", h.layered.path, err)
+	}
+	memory := "/proc/self/fd/" + strconv.Itoa(h.memory)
+	unix.Mount("overlay", h.layered.path, "overlay", unix.MS_NOSUID|unix.MS_NODEV, //nolint:errcheck // see above
+		fmt.Sprintf("userxattr,lowerdir=/proc/self/fd/%d,upperdir=%s/%s,workdir=%s/%s", h.layered.fd, memory, layerUpper, memory, layerWork))
+	return nil
+}
+
+// Folders of the file system in memory, beside the private ones.
+const (
+	layerUpper = "upper"
+	layerWork  = "work"
+)
 
 // ownDevices makes a /dev of the harmless devices, with terminals and shared
 // memory of its own.

@@ -26,6 +26,7 @@ type Profile struct {
 	Private    []string          `json:"private"`    // folders that are empty and the program's own
 	Home       string            `json:"home"`       // below one of them
 	Cache      string            `json:"cache"`      // folder that is the home's .cache; empty is none
+	Reads      bool              `json:"reads"`      // nothing that lasts is written, and no local socket and no signal reaches others
 	Hidden     []string          `json:"hidden"`     // files and folders that are shown empty
 	Sealed     []string          `json:"sealed"`     // files and folders that can't be opened
 	Attributes string            `json:"attributes"` // of those, for git

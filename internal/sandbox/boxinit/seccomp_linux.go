@@ -106,9 +106,32 @@ func (f *filter) onCall(nr uint32, body func(*filter)) {
 	f.when(nr, func(f *filter) { body(f); f.ret(retAllow) })
 }
 
-// callFilter is the filter for a network: with one that is its own, or the
-// whole one, programs may use the internet's families, else only local ones.
-func callFilter(internet bool) filter {
+// signalCalls send signals to processes by their number.
+var signalCalls = []uint32{
+	unix.SYS_KILL, unix.SYS_TKILL, unix.SYS_TGKILL, unix.SYS_RT_SIGQUEUEINFO, unix.SYS_RT_TGSIGQUEUEINFO,
+	unix.SYS_PIDFD_SEND_SIGNAL,
+}
+
+// attributeCalls change what a file is but for its content, which Landlock lets pass.
+var attributeCalls = []uint32{
+	unix.SYS_FCHMOD, unix.SYS_FCHMODAT, unix.SYS_FCHMODAT2, unix.SYS_FCHOWN, unix.SYS_FCHOWNAT, unix.SYS_UTIMENSAT,
+	unix.SYS_SETXATTR, unix.SYS_LSETXATTR, unix.SYS_FSETXATTR, unix.SYS_REMOVEXATTR, unix.SYS_LREMOVEXATTR, unix.SYS_FREMOVEXATTR,
+	unix.SYS_SETXATTRAT, unix.SYS_REMOVEXATTRAT,
+}
+
+// attributeControls are requests of ioctl that do.
+var attributeControls = []uint32{unix.FS_IOC_SETFLAGS, 0x401C5820 /* FS_IOC_FSSETXATTR */}
+
+// reach is what programs may reach besides files.
+type reach struct {
+	internet bool // they have a network of their own, or the whole one
+	local    bool // local sockets: one that has a file's name is reached whatever may be written
+	signals  bool // other processes, by signals
+	files    bool // files, to change what they are: their view holds them
+}
+
+// callFilter is the filter for what programs may reach.
+func callFilter(may reach) filter {
 	var f filter
 	f.load(atArch)
 	f.unless(auditArch, func(f *filter) { f.ret(retKill) })
@@ -116,6 +139,21 @@ func callFilter(internet bool) filter {
 	f.above(lastCall, denying(unix.ENOSYS)) // x32 too: its numbers have a high bit
 	for _, nr := range append(deniedCalls, deniedHere...) {
 		f.when(nr, denying(unix.EPERM))
+	}
+	if !may.files {
+		for _, nr := range append(attributeCalls, attributesHere...) {
+			f.when(nr, denying(unix.EROFS))
+		}
+	}
+	if !may.signals {
+		for _, nr := range signalCalls {
+			f.when(nr, denying(unix.EPERM))
+		}
+		f.onCall(unix.SYS_FCNTL, func(f *filter) {
+			f.loadArg(1)
+			f.when(unix.F_SETOWN, denying(unix.EPERM))
+			f.when(unix.F_SETOWN_EX, denying(unix.EPERM))
+		})
 	}
 	// The flags of clone3 and openat2 are behind a pointer, out of a filter's
 	// sight. Without them the libraries use the older calls.
@@ -130,8 +168,13 @@ func callFilter(internet bool) filter {
 		for _, c := range deniedControls {
 			f.when(c, denying(unix.EPERM))
 		}
+		for _, c := range attributeControls {
+			if !may.files {
+				f.when(c, denying(unix.EROFS))
+			}
+		}
 	})
-	f.onCall(unix.SYS_SOCKET, func(f *filter) { f.families(internet) })
+	f.onCall(unix.SYS_SOCKET, func(f *filter) { f.families(may) })
 	f.onCall(unix.SYS_SOCKETPAIR, func(f *filter) {
 		f.loadArg(0)
 		f.unless(unix.AF_UNIX, denying(unix.EPERM))
@@ -162,10 +205,14 @@ type modeArg struct{ nr, arg uint32 }
 // create.
 type openArgs struct{ nr, flags, mode uint32 }
 
-func (f *filter) families(internet bool) {
+func (f *filter) families(may reach) {
 	f.loadArg(0)
-	f.when(unix.AF_UNIX, func(f *filter) { f.ret(retAllow) })
-	if internet {
+	if may.local {
+		f.when(unix.AF_UNIX, func(f *filter) { f.ret(retAllow) })
+	} else { // as on a system that has none, which libraries know
+		f.when(unix.AF_UNIX, denying(unix.EAFNOSUPPORT))
+	}
+	if may.internet {
 		f.when(unix.AF_INET, func(f *filter) { f.ret(retAllow) })
 		f.when(unix.AF_INET6, func(f *filter) { f.ret(retAllow) })
 		f.when(unix.AF_NETLINK, func(f *filter) { // what asks for the machine's addresses uses it
@@ -178,7 +225,7 @@ func (f *filter) families(internet bool) {
 
 // filterCalls puts the filter on every thread of the helper.
 func (h *helper) filterCalls() (string, error) {
-	prog := callFilter(h.p.Try[Net] || h.p.Network == networkFull)
+	prog := callFilter(h.mayReach())
 	fprog := unix.SockFprog{Len: uint16(len(prog)), Filter: &prog[0]}
 	// It wants no_new_privs, which may have been left out on purpose.
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
@@ -192,4 +239,14 @@ func (h *helper) filterCalls() (string, error) {
 		return "", fmt.Errorf("thread %d can't take the filter", tid)
 	}
 	return "", nil
+}
+
+// mayReach is what the profile lets programs reach. Signals stay inside where there
+// is a namespace of processes, or a Landlock that holds them.
+func (h *helper) mayReach() reach {
+	abi, err := landlockABI()
+	held := h.p.Try[PID] || h.p.Try[Landlock] && err == nil && abi >= scopesABI
+	return reach{
+		internet: h.p.Try[Net] || h.p.Network == networkFull, local: !h.p.Reads, signals: !h.p.Reads || held, files: !h.p.Reads || h.p.Try[Mounts],
+	}
 }
