@@ -29,7 +29,7 @@ RACED = ./internal/engine/... ./internal/store/... ./internal/effect/... ./inter
 # What attacks, kills or loads the program, or lets programs of others drive it.
 LONG = $(addprefix ./script/,aimock attack claudesdk hostile inspector kill load mcpservers screens)
 
-.PHONY: browser console shots web help check fmt vet lint dead test long rules race conformance openapi apifuzz shellfuzz mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary full
+.PHONY: browser console shots web help check fmt vet lint dead test long rules race conformance openapi apifuzz shellfuzz reading mutants loops kill killserver hostile faults bench soak fuzz docs demo eval boundary reading full
 
 help: ## list the targets
 	@grep -E '^[a-z]+:.*## ' Makefile | sed -E 's/^([a-z]+):.*## /\1\t/' | expand -t 10
@@ -139,7 +139,11 @@ bench: ## benchmarks with memory; RUN=regexp picks some
 shellfuzz: ## lines that bash, dash and busybox run among shims, against what is said of them; SHELLFUZZ=20s is a while of each
 	BELAY_SHELLFUZZ=$(SHELLFUZZ) $(TEST) -count=1 -timeout 180m -run ShellsStart ./internal/policy/shell $(SUM)
 
-full: stories loops shellfuzz boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
+reading: ## 20,000 random lines that only read, and every way in which such a line does more, in every mode
+	BELAY_READINGS=20000 $(TEST) -count=1 -timeout 180m -run ReadOnlyHolds ./internal/sandbox $(SUM)
+	BELAY_ATTACKS=full $(TEST) -count=1 -timeout 180m -run TestReading ./script/attack $(SUM)
+
+full: stories loops shellfuzz reading boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
 	$(MAKE) race RACED=./...
 
 soak: ## crash loops again and again for SOAKTIME (8h)

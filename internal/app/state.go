@@ -33,6 +33,9 @@ const OpObeyed = policy.OpObeyed
 // ModeLeast is the level of a boundary that a mode wants.
 func ModeLeast(m belay.Mode) belay.Level { return policy.ModeLeast(m) }
 
+// PlainOnly says what holds where nothing confines programs.
+const PlainOnly = policy.PlainOnly
+
 // LoadThread folds a thread; nil if no fact is in the stream, or it isn't a thread's.
 func LoadThread(ctx context.Context, st store.Store, s belay.StreamID) (*ThreadState, error) {
 	d, seq, _, err := engine.Load(ctx, st, s)

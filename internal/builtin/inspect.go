@@ -26,7 +26,7 @@ func (l *leftovers) inspect(ctx context.Context, workspace string, at effect.Mom
 	if w == nil {
 		return nil
 	}
-	p := git.Program(may)
+	p := git.Program{Leave: may.Leave, History: may.History, Held: may.Held}
 	var moved []git.Moved
 	switch at {
 	case effect.ProgramBegins:

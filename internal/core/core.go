@@ -129,6 +129,7 @@ type RunTool struct {
 	Stands  *belay.ApprovalContext // what a person allowed it on; nil: there was no question
 	Bound   *Bound                 // what its programs run in; nil: in nothing
 	May     May                    // what they may leave in the workspace
+	Quiet   bool                   // nothing holds its git to reading, so what the repository sets is silenced
 	Input   *Input                 // the answer that it goes on with; nil: it begins
 }
 
@@ -160,13 +161,16 @@ type May struct {
 	Leave   []string // absolute paths of protected names
 	History bool     // what git brings from elsewhere, as if it had been history before
 	Held    bool     // their boundary holds the protected names that exist
+	Reads   bool     // they can only read: nothing of them is looked for
 }
 
 // Bound is a boundary that programs run in, and the level without which they don't.
 type Bound struct {
-	Name  string // as people call it
-	Is    belay.Boundary
-	Least belay.Level
+	Name string // as people call it
+	Is   belay.Boundary
+
+	Machine bool // what runs in it shows the machine, and here only its own call
+	Least   belay.Level
 }
 
 // PrepareChild composes the rules of a sub-agent that a call starts.

@@ -62,7 +62,7 @@ func newBox(confine Confine, bound *core.Bound, workspace string, leases *engine
 	if err != nil {
 		return nil, err
 	}
-	return &tool.Box{Box: b, Is: belay.DigestOf(text), Output: is.Limits.Output, Stopped: b.stopped}, nil
+	return &tool.Box{Box: b, Is: belay.DigestOf(text), Output: is.Limits.Output, Stopped: b.stopped, Notes: b.notes}, nil
 }
 
 func notApplied(b *core.Bound, err error) error {
@@ -176,7 +176,8 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 	if end.Code == 0 {
 		is.Limits = belay.ProcessLimits{}
 	}
-	op, target, ok := policy.ParseViolation(said, b.workspace, dir, is, outside)
+	seen := policy.Seen{Exists: outside, Private: saw.Private}
+	op, target, ok := policy.ParseViolation(said, b.workspace, dir, is, seen)
 	if !ok {
 		return nil
 	}
@@ -188,6 +189,18 @@ func (b *recording) stopped(end process.Exit, said, dir string) *event.SandboxVi
 		v.Layer = "rlimits"
 	}
 	return &v
+}
+
+// notes tell whoever reads the output what the boundary kept from the program without
+// stopping it.
+func (b *recording) notes(end process.Exit, said, dir string) (all []string) {
+	for _, p := range policy.CoveredSecrets(said, dir, end.Evidence.Covered) {
+		all = append(all, event.CutText(p, maxWhy)+" is hidden: it usually holds a secret; a command that names it asks")
+	}
+	if b.bound.Machine {
+		all = append(all, "only this call's own processes and network are visible")
+	}
+	return all
 }
 
 // outside reports whether a path is there, outside of every boundary.

@@ -50,7 +50,7 @@ func (v *performer) inspected(ctx context.Context, spec belay.ToolSpec, may core
 	begins := slices.Contains(spec.Capabilities, tool.CapProcess)
 	keep := context.WithoutCancel(ctx) // what a cancelled call left is looked at as well
 	switch {
-	case v.e.c.Inspect == nil:
+	case v.e.c.Inspect == nil, may.Reads:
 		return run()
 	case !begins && !slices.Contains(spec.Capabilities, tool.CapProcesses):
 		r, err := run()
@@ -136,7 +136,7 @@ func (v *performer) leftBehind(ctx context.Context, ids belay.IDs) (all []core.F
 		return nil
 	}
 	l, ok := v.take(false, func(l backgroundProcess) bool { return l.ID() == ids.Process })
-	if !ok || l.workspace == "" {
+	if !ok || l.workspace == "" || l.may.Reads {
 		return nil
 	}
 	for _, p := range violations(v.e.c.Inspect(context.WithoutCancel(ctx), l.workspace, ProgramEnded, l.may)) {

@@ -20,6 +20,9 @@ import (
 type Surroundings interface {
 	// Status is where a workspace stands in its repository. It returns soon.
 	Status(ctx context.Context, workspace string) (git.Status, error)
+	// Obeys is a file by which a folder's repository may make git run or load something;
+	// empty: there is none.
+	Obeys(dir string) string
 	// Above names the files of instructions in the folders that some files of a
 	// workspace lie in.
 	Above(workspace string, files []string) []string

@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/policy/symlinks"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
@@ -40,6 +41,14 @@ func (e *Performers) links(r *thread.Rules, spec belay.ToolSpec, args []byte, pa
 	}
 	for _, l := range symlinks.Of(spec, args, paths, r.Place()) {
 		out = append(out, event.LinkSeen{Path: e.c.Secrets.String(l.Path), Real: e.c.Secrets.String(l.Real)})
+	}
+	if e.c.Surroundings == nil {
+		return out
+	}
+	for _, dir := range policy.GitFolders(spec, args, r.Place()) {
+		if at := e.c.Surroundings.Obeys(dir); at != "" {
+			out = append(out, event.LinkSeen{Path: dir + policy.GitSettings, Real: at})
+		}
 	}
 	return out
 }

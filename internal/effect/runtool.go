@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/internal/secret"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/tool"
+	"github.com/belay-run/belay/internal/workspace/git"
 )
 
 // runTool performs one attempt of a call.
@@ -144,6 +145,10 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 	if err != nil {
 		return tool.Call{}, err
 	}
+	var quiet []string
+	if eff.Quiet {
+		quiet = git.Quiet()
+	}
 	input, err := v.input(ctx, eff.Input)
 	var commands func(context.Context, string, []byte) ([]byte, error)
 	if v.e.c.Command != nil {
@@ -152,7 +157,7 @@ func (v *performer) newCall(ctx context.Context, s *sink, rules *thread.Rules, e
 		}
 	}
 	return tool.Call{ID: eff.IDs.Call, Session: eff.IDs.Session, Attempt: eff.Attempt, Args: args, Dir: rules.Workspace, Root: root,
-		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Commands: commands, Input: input, Sink: s}, err
+		Expect: eff.Expect, Published: eff.Known, Shell: rules.Settings.Shell, Box: box, Quiet: quiet, Process: s.process(), Processes: processes{v}, Reading: reading{v}, Catalog: catalog(rules.Tools), Commands: commands, Input: input, Sink: s}, err
 }
 
 // shown is head and tail of a text that is longer than the model is shown; the

@@ -226,8 +226,8 @@ func TestAProgramThatGoesOnWasStoppedToo(t *testing.T) {
 // Guarantee: T71.
 func TestAnUnverifiedBoundaryIsTriedWithoutALevel(t *testing.T) {
 	for tries, want := range map[bool][]string{
-		false: {"allow in workspace-write", "applied L0 of workspace-write", "attempt 1", "process", "result"}, // nobody is asked for a box
-		true:  {"allow in workspace-write", "attempt 1", "applied L0 of workspace-write", "process", "result"},
+		false: {"allow in read-only", "applied L0 of read-only", "attempt 1", "process", "result"}, // nobody is asked for a box
+		true:  {"allow in read-only", "attempt 1", "applied L0 of read-only", "process", "result"},
 	} {
 		b := boxed(t, "steps:\n  - calls: [{tool: exec, args: {command: 'echo hi'}}]\n"+done, belay.ModeDefault, "L0")
 		b.changeRules(func(r *thread.Rules) {

@@ -223,6 +223,8 @@ func (a *around) Status(context.Context, string) (git.Status, error) {
 	return git.Status{Branch: "main", Head: "c0ffee", Changed: a.n}, nil
 }
 
+func (a *around) Obeys(string) string { return "" }
+
 func (a *around) Above(_ string, files []string) (names []string) {
 	for _, f := range files {
 		if dir := path.Dir(f); a.text != "" && dir != "." {

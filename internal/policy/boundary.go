@@ -118,6 +118,16 @@ func Bare(level, boundary string) bool {
 	return !belay.Level(level).AtLeast(belay.L3) || boundary == belay.BoundaryFull
 }
 
+// PlainOnly says what holds where nothing confines programs.
+const PlainOnly = "nothing confines programs here: a command that only reads runs unasked if its text is plain"
+
+// Within is a place as a machine's level and the session's boundary leave it.
+func (at Place) Within(level, boundary string) Place {
+	at.Bare, at.Full = Bare(level, boundary), boundary == belay.BoundaryFull
+	at.Loose = !belay.Level(level).AtLeast(belay.L2)
+	return at
+}
+
 // Meet names what two boundaries of a set both allow, and returns the set that has it. One
 // that the set hasn't got allows no more than reading.
 func (s *Set) Meet(name, other string) (*Set, string) {
@@ -182,6 +192,19 @@ func Meet(a, b Bound) Bound {
 		out.Name = b.Name
 	default:
 		out.Name = a.Name + " and " + b.Name
+	}
+	return out
+}
+
+// onlyReading is a boundary without what it lets programs change, leave and reach. What
+// can be written in it can still be read, and its limits and its least level stay.
+func onlyReading(b Bound) Bound {
+	out := b
+	out.Is.Name, out.Is.Network, out.Is.Hosts, out.Is.Leave, out.Is.History = belay.BoundaryReadOnly, belay.NetworkNone, nil, nil, false
+	out.Is.Write, out.Is.Read = nil, b.reads()
+	usual, _ := (*Set)(nil).Bound(belay.BoundaryReadOnly)
+	if out.Name = b.Name + ", only reading"; out.as(usual) {
+		out.Name = usual.Name
 	}
 	return out
 }

@@ -56,7 +56,7 @@ func reading() []Rule {
 		{ID: "read", Priority: 500, Match: Match{Does: []string{"reads"}, Mode: belay.Modes}, Verdict: Allow, Code: "READ_ONLY", Reason: "reading is allowed"},
 		{ID: "ask-web", Priority: 510, Match: Match{Does: []string{"reads"}, Capability: []string{capNetwork}, Mode: without(belay.ModeBypass)}, Verdict: Ask, Code: "NETWORK", Reason: "it reaches the network"},
 		{ID: "read-only-command", Priority: 500, Match: Match{Mode: belay.Modes, Command: &CommandMatch{Class: []string{string(ReadOnly)}}, Path: &PathMatch{Where: "inside"}},
-			Verdict: Allow, Code: "READ_ONLY_COMMAND", Reason: "the command only reads, in the workspace"},
+			Verdict: Allow, Code: "READ_ONLY_COMMAND", Reason: "the command only reads, in the workspace", Boundary: belay.BoundaryReadOnly},
 	}
 }
 

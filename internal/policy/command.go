@@ -17,6 +17,8 @@ type Place struct {
 	Dialect   Dialect
 	Home      string // the value of HOME; empty: unknown
 	Bare      bool   // no view of the files hides secrets from programs
+	Loose     bool   // nothing holds programs that only read to that
+	Full      bool   // nothing confines programs that do more than read
 	Shadowed  bool   // programs are looked for in folders that the workspace can change
 	Links     []Link // where paths lead that don't lead where their text says
 }
@@ -38,8 +40,10 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 		o.Dir = at.Links[i].Real
 	}
 	var out []Command
+	var read shell.Report
 	if line, ok := given.text(t.Command.Line); ok && line != "" {
-		out = whole(shell.Classify(line, o))
+		read = shell.Classify(line, o)
+		out = whole(read)
 	}
 	if argv, ok := given.argv(t.Command.Argv); ok { // besides a line the tool refuses it
 		out = append(out, whole(shell.ClassifyArgv(argv, o))...)
@@ -58,7 +62,43 @@ func CommandsOf(t belay.ToolSpec, args json.RawMessage, at Place) []Command {
 		shadowed(out)
 	}
 	at.follow(folder, out)
+	at.unheld(out, read)
 	return out
+}
+
+// unheld raises a line that nothing would hold to what was read in its text, unless
+// that is plain.
+func (at *Place) unheld(commands []Command, read shell.Report) {
+	notPlain := read.NotPlain
+	reads := !slices.ContainsFunc(commands, func(c Command) bool { return c.Class != ReadOnly })
+	if reads && at.Bare && read.Hidden != "" { // it may find a secret
+		for i := range commands {
+			commands[i].Class, commands[i].Reason = Unparsable, read.Hidden
+		}
+		return
+	}
+	machine := slices.ContainsFunc(commands, func(c Command) bool { return c.ShowsMachine() })
+	if !at.Loose && !(at.Full && (!reads || machine)) {
+		return
+	}
+	if reads && read.Redirects && notPlain == "" {
+		notPlain = "a redirection"
+	}
+	for i := range commands {
+		if c := &commands[i]; reads && notPlain == "" && !(at.Full && c.ShowsMachine()) {
+			notPlain = c.NotPlain()
+		}
+	}
+	for i := range commands {
+		if c := &commands[i]; notPlain != "" && c.Class.Rank() < Destructive.Rank() {
+			c.Class, c.Reason = Destructive, "nothing confines it, and its text isn't plain: "+notPlain
+		}
+	}
+}
+
+// ShowsMachine reports whether a call runs a program that shows the machine.
+func ShowsMachine(t belay.ToolSpec, args json.RawMessage, at Place) bool {
+	return slices.ContainsFunc(CommandsOf(t, args, at), func(c Command) bool { return c.ShowsMachine() })
 }
 
 // commandsOf are the simple commands of a line.

@@ -259,7 +259,7 @@ func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool)
 		if wants, ok := s.Bound(c.boundary); ok {
 			b, who = wants, "rule "+c.rule
 			switch {
-			case !c.named && !base.Unbounded():
+			case !c.named:
 				b = base
 			case !c.widens:
 				b = Meet(base, wants)
@@ -277,7 +277,28 @@ func (s *Set) boundOf(v *Verdict, r *Request) (out Bound, by string, named bool)
 	if len(v.parts) == 0 {
 		out = base
 	}
+	if r.onlyReads(v) {
+		if out = onlyReading(out); !out.as(base) {
+			by, named = "only reads", named && r.Boundary != belay.BoundaryFull
+		}
+	}
 	return out, by, named
+}
+
+// onlyReads reports whether a command line only reads, and nobody has named the
+// boundary for any part of it. What shows the machine isn't confined where the
+// session isn't.
+func (r *Request) onlyReads(v *Verdict) bool {
+	full := r.Boundary == belay.BoundaryFull
+	for i := range r.Commands {
+		if c := &r.Commands[i]; c.Class != ReadOnly || full && c.ShowsMachine() {
+			return false
+		}
+	}
+	if full && !belay.Level(r.Level).AtLeast(belay.L2) {
+		return false // nothing holds it to that
+	}
+	return len(r.Commands) > 0 && !slices.ContainsFunc(v.parts, func(c part) bool { return c.named && c.boundary != "" })
 }
 
 // degrades reports whether the rules that decided every part of a call accept

@@ -1,7 +1,9 @@
 package policy
 
 import (
+	"bufio"
 	"encoding/json"
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -42,13 +44,15 @@ func TestEveryModeNamesItsBoundaryAndTheLeastLevel(t *testing.T) {
 	}{
 		{belay.ModeDefault, "touch a", "L3", Ask, "workspace-write", "L0"},
 		{belay.ModeDefault, "touch a", "L0", Ask, "workspace-write", "L0"},
-		{belay.ModeDefault, "ls", "L1", Allow, "workspace-write", "L0"},
+		{belay.ModeDefault, "ls", "L1", Allow, "read-only", "L0"},
+		{belay.ModeUntrusted, "ls", "L3", Allow, "read-only", "L0"},
+		{belay.ModeDefault, "ls && touch a", "L3", Ask, "workspace-write", "L0"},
 		{belay.ModePlan, "ls", "L3", Allow, "read-only", "L0"},
 		{belay.ModeUntrusted, "touch a", "L3", Ask, "workspace-write", "L0"},
 		{belay.ModeAuto, "touch a", "L3", Allow, "workspace-write", "L2"},
 		{belay.ModeAuto, "touch a", "L2", Allow, "workspace-write", "L2"},
 		{belay.ModeAuto, "touch a", "L1", Ask, "workspace-write", "L2"},
-		{belay.ModeAuto, "ls", "L1", Ask, "workspace-write", "L2"},
+		{belay.ModeAuto, "ls", "L1", Ask, "read-only", "L2"},
 		{belay.ModeOnRequest, "touch a", "L2", Allow, "workspace-write", "L2"},
 		{belay.ModeOnRequest, "touch a", "L1", Ask, "workspace-write", "L2"},
 		{belay.ModeOnFailure, "curl http://x.test", "L2", Allow, "workspace-write", "L2"},
@@ -120,6 +124,73 @@ func TestRulesNameBoundariesAndOnlyTrustedOnesWiden(t *testing.T) {
 		v := confinedAs(t, c.line, func(r *Request) { r.Boundary = c.boundary }, c.rules...)
 		if v.Boundary != c.want || v.Bound.Name != c.want {
 			t.Errorf("%s: it gets %s (by %s), want %s", c.name, v.Boundary, v.BoundBy, c.want)
+		}
+	}
+}
+
+// TestWhatOnlyReadsRunsInABoundaryThatReads: whoever allows a line that only reads, it gets
+// the session's boundary without its writes and its network, unless a rule names another.
+// Guarantee: G96.
+func TestWhatOnlyReadsRunsInABoundaryThatReads(t *testing.T) {
+	granted := []Grant{{Tool: "exec", Tier: TierUser, Kind: "rule"}}
+	named := Rule{ID: "n", Tier: TierUser, Match: Match{Tool: []string{"exec"}}, Verdict: Allow, Boundary: "net"}
+	plain := Rule{ID: "n", Tier: TierUser, Match: Match{Tool: []string{"exec"}}, Verdict: Allow}
+	for _, c := range []struct {
+		name, line, boundary, level, want string
+		grants                            []Grant
+		rules                             []Rule
+		decision                          Decision
+	}{
+		{"by the built-in rule", "grep -rn x .", "", "L3", "read-only", nil, nil, Allow},
+		{"by a grant", "cat /srv/x", "", "L3", "read-only", granted, nil, Allow},
+		{"by a rule without a boundary", "cat /srv/x", "", "L3", "read-only", nil, []Rule{plain}, Allow},
+		{"by a rule that names one", "cat a", "", "L3", "net", nil, []Rule{named}, Allow},
+		{"of a boundary of one's own", "ls", "net", "L3", "net, only reading", nil, nil, Allow},
+		{"though nothing else is confined", "ls", "full", "L3", "full, only reading", nil, nil, Allow},
+		{"but for what shows the machine", "ps aux | grep x", "full", "L3", "full", nil, nil, Allow},
+		{"if that is plain", "ps aux | grep $(whoami)", "full", "L3", "full", nil, nil, Ask},
+		{"and where nothing could hold it", "ls", "full", "L0", "full", nil, nil, Allow},
+		{"also at L2", "ls", "", "L2", "read-only", nil, nil, Allow},
+		{"with what more than reads it is the session's", "ls && go test", "", "L3", "workspace-write", granted, nil, Allow},
+		{"whatever it hides", "set -- 'b[$(touch x)]'; echo $(($1))", "", "L3", "read-only", nil, nil, Allow},
+		{"but not beside what changes", "mkdir d; echo $((x))", "", "L3", "workspace-write", nil, nil, Ask},
+		{"an own place isn't outside", "ls /tmp /var/tmp /dev/shm/x", "", "L3", "read-only", nil, nil, Allow},
+		{"where there is none it is", "ls /tmp", "", "L2", "read-only", nil, nil, Ask},
+		{"the shell's own files aren't", "diff <(ls a) <(ls b) && head -c 100 /dev/urandom", "", "L3", "read-only", nil, nil, Allow},
+	} {
+		v := confinedAs(t, c.line, func(r *Request) {
+			r.Boundary, r.Grants, r.Level, r.Dialect = c.boundary, c.grants, c.level, bash
+			for i := range r.Grants {
+				r.Grants[i].Dialect = bash
+			}
+			r.Commands = CommandsOf(progSpec, r.Args, Place{Workspace: "/ws", Dialect: bash}.Within(c.level, c.boundary))
+		}, c.rules...)
+		if v.Decision != c.decision || v.Boundary != c.want {
+			t.Errorf("%s: %s: %s in %s (%s), want %s in %s", c.name, c.line, v.Decision, v.Boundary, v.Reason, c.decision, c.want)
+		}
+	}
+	kept, _ := (&Set{doc: Document{Boundaries: []Boundary{{Boundary: belay.Boundary{Name: "own", Write: []string{"/srv/a"}, Read: []string{"/srv/b"}, Network: belay.NetworkFull, Least: belay.L3, Limits: belay.ProcessLimits{OpenFiles: 9}}}}}}).Bound("own")
+	is := onlyReading(kept).Is
+	if !is.Reads() || !slices.Equal(is.Read, []string{"/srv/a", "/srv/b"}) || is.Least != belay.L3 || is.Limits.OpenFiles != 9 || !onlyReading(kept).Within(kept) {
+		t.Errorf("of %+v is left %+v", kept.Is, is)
+	}
+}
+
+// TestWhereNothingHoldsItALineMustBePlain: below level L2 what only reads runs unasked if
+// nobody can read its text in two ways.
+// Guarantee: G97.
+func TestWhereNothingHoldsItALineMustBePlain(t *testing.T) {
+	for line, want := range map[string]Decision{
+		"ls -la src | head -20 && echo ok || true; wc -l *.go": Allow, "D=src; ls $D \"$D/a\"": Allow, "grep -rn 'x y' . 2>/dev/null": Allow, "git log --oneline | head": Allow, "cat a 2>&1 | sort": Allow, "sed -n '1,20p' a": Allow, "sed 's/a/b/' a": Allow, "echo $X; grep -q \"$X\" a": Allow, "cd sub && ls": Allow, "find . -name '*.go' | xargs wc -l": Allow,
+		"echo $((1+1))": Ask, "cat $X": Ask, "ls $(pwd)": Ask, "for f in a b; do cat $f; done": Ask, "f() { ls; }; f": Ask, "cat <a": Ask, "RANDOM='a[$(id)]'": Ask, "X='a[$(id)]'; ls $X": Ask, "ls {a[0]}<a": Ask, "bash -c ls": Ask, "npm ls": Ask, "go list ./...": Ask,
+		"docker ps": Ask, "awk '{print}' a": Ask, "sed 's/a/b/e' a": Ask, "sort $X": Ask, "sort \"$X\"": Ask, "diff <(ls a) <(ls b)": Ask, "echo ${X:-a}": Ask, "ls &": Ask, "git help log": Ask, "grep --unknown a b": Ask, "cloc --vcs=x .": Ask, "trap ls EXIT": Ask, "ps e": Ask,
+	} {
+		v := confinedAs(t, line, func(r *Request) {
+			r.Level, r.Dialect = "L0", bash
+			r.Commands = CommandsOf(progSpec, r.Args, Place{Workspace: "/ws", Dialect: bash}.Within("L0", ""))
+		})
+		if v.Decision != want {
+			t.Errorf("%s: %s (%s), want %s", line, v.Decision, v.Reason, want)
 		}
 	}
 }
@@ -293,5 +364,38 @@ func TestATaintedConversationAsksOnlyForWhatCanSend(t *testing.T) {
 		if got := string(v.Decision) + " " + v.ReasonCode; got != c.want {
 			t.Errorf("%s: %q: %s (%s), want %s", c.name, c.line, got, v.Reason, c.want)
 		}
+	}
+}
+
+// TestHarmlessLinesAskNothing holds lines that only read against the gate: where a boundary
+// holds them to that, and where nothing does.
+// Guarantee: G73, G97.
+func TestHarmlessLinesAskNothing(t *testing.T) {
+	f, err := os.Open("shell/testdata/harmless.jsonl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	asked, all := map[string]int{}, 0
+	for in := bufio.NewScanner(f); in.Scan(); all++ {
+		var j struct{ Cmd string }
+		if err := json.Unmarshal(in.Bytes(), &j); err != nil {
+			t.Fatal(err)
+		}
+		for _, level := range []string{"L3", "L0"} {
+			v := confinedAs(t, j.Cmd, func(r *Request) {
+				r.Level, r.Dialect, r.Workspace = level, bash, "/srv/proj"
+				r.Commands = CommandsOf(progSpec, r.Args, Place{Workspace: "/srv/proj", Home: "/home/ada", Dialect: bash}.Within(level, ""))
+			})
+			if v.Decision != Allow {
+				asked[level]++
+				t.Logf("%s at %s: %s", j.Cmd, level, v.Reason)
+			}
+		}
+	}
+	share := func(level string) float64 { return 100 * float64(all-asked[level]) / float64(all) }
+	t.Logf("of %d harmless lines run unasked: %.1f %% at L3, %.1f %% where nothing confines them", all, share("L3"), share("L0"))
+	if share("L3") < 97 || share("L0") < 80 {
+		t.Errorf("too many ask")
 	}
 }

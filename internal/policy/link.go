@@ -42,6 +42,38 @@ func spelled(workspace, p string) string {
 // that usually hold a secret.
 const Swept = "/**"
 
+// GitSettings ends the path of a folder in which git reads settings. It leads to the one
+// that may make git run something.
+const GitSettings = "/.git/*settings*"
+
+// GitFolders are the folders in which a call runs git to read, where nothing holds git
+// to that: the caller looks at what the repository sets, and passes a Link for each
+// that isn't harmless.
+func GitFolders(t belay.ToolSpec, args json.RawMessage, at Place) (out []string) {
+	if !at.Loose {
+		return nil
+	}
+	at.Links = nil
+	folder := Folder(t, args, at)
+	for _, c := range CommandsOf(t, args, at) {
+		if c.Name == "git" && c.Class == ReadOnly {
+			for _, dir := range at.gitDirs(&c, folder) {
+				if !slices.Contains(out, dir) {
+					out = append(out, dir)
+				}
+			}
+		}
+	}
+	return out
+}
+
+func (at *Place) gitDirs(c *Command, folder string) []string {
+	if len(c.Dirs) > 0 {
+		return c.Dirs
+	}
+	return []string{path.Clean(folder)}
+}
+
 // Lookups are the paths that a call names, absolute and as they are spelled,
 // each once: the caller looks at the file system and passes a Link for each that
 // leads elsewhere. A path of a command may be a pattern. Where nothing hides
@@ -126,6 +158,13 @@ func (f *following) command(c *Command) {
 	if len(c.Dirs) == 0 {
 		dirs = f.describe([]string{f.folder})
 	}
+	if c.Name == "git" {
+		for _, dir := range f.at.gitDirs(c, f.folder) {
+			if l := f.describe([]string{dir + GitSettings}); len(l) > 0 && c.Class == ReadOnly {
+				c.Class, c.Reason = Destructive, "nothing confines it, and "+l[0].String()
+			}
+		}
+	}
 	changes := c.Class.Rank() >= WriteWorkspace.Rank()
 	bare := *f.at
 	bare.Bare = true // what was looked up counts
@@ -189,6 +228,9 @@ func raise(c *Command, l Link, why string) {
 func (l Link) String() string {
 	if l.Real == "" {
 		return short(l.Path) + " leads where nobody can tell"
+	}
+	if strings.HasSuffix(l.Path, GitSettings) {
+		return short(l.Real) + " may make git run something"
 	}
 	return short(l.Path) + " leads to " + short(l.Real)
 }

@@ -151,7 +151,10 @@ func subcommands(args []string, sure bool) (out []string) {
 func (c *rule) touches(sub *subject) bool {
 	fits := func(a access) bool {
 		m := c.Path
-		if m.Where == "inside" && !a.inside || m.Where == "outside" && a.inside || m.Access == "write" && !a.write || m.Access == "read" && a.write {
+		if m.Where == "inside" && !a.inside && !(a.own && c.tier == 0) {
+			return false
+		}
+		if m.Where == "outside" && a.inside || m.Access == "write" && !a.write || m.Access == "read" && a.write {
 			return false
 		}
 		return len(c.globs) == 0 || slices.ContainsFunc(c.globs, func(g glob) bool { return g.matches(a.path) })

@@ -14,7 +14,7 @@ import (
 // harmlessPlaces may be read without asking: the system's programs and devices.
 var harmlessPlaces = []string{"/usr/", "/bin/", "/sbin/", "/lib/", "/lib64/", "/opt/"}
 
-var harmlessFiles = []string{"/dev/null", "/dev/zero", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "-", "/etc/os-release", "/etc/hostname",
+var harmlessFiles = []string{"/dev/null", "/dev/zero", "/dev/random", "/dev/urandom", "/dev/fd/63", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "-", "/etc/os-release", "/etc/hostname",
 	"/proc/cpuinfo", "/proc/meminfo", "/proc/version", "/proc/uptime", "/proc/loadavg", "/usr", "/bin", "/lib", "/"}
 
 // Secret reports whether a path is one that usually holds a secret.

@@ -35,6 +35,7 @@ type access struct {
 	path   string
 	write  bool
 	inside bool
+	own    bool // the command's own folder, empty at its beginning: nobody else's files are there
 }
 
 // maxCommands is how many simple commands of a line are judged one by one; a
@@ -106,7 +107,9 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 	}
 	for _, p := range c.Reads {
 		if !harmless(p) {
-			sub.paths = append(sub.paths, accessTo(r.Workspace, p, false))
+			a := accessTo(r.Workspace, p, false)
+			a.own = sub.class == ReadOnly && r.gives(p)
+			sub.paths = append(sub.paths, a)
 		}
 	}
 	for _, p := range c.Writes {
@@ -127,6 +130,17 @@ func (sub *subject) ofCommand(r *Request, c *Command) {
 	sub.egress = sub.starts && (!r.keptIn() || sub.class == Network && r.Network != belay.NetworkNone) // a yes to what needs the network gives it
 	sub.secret = slices.ContainsFunc(sub.paths, func(a access) bool { return maybeSecret(a.path) }) ||
 		namesSecret(c, tainted(r.Taint)) || showsSecrets(c)
+}
+
+// ownPlaces are folders that each program has for itself, in a view of its own.
+var ownPlaces = []string{"/tmp", "/var/tmp", "/dev/shm"}
+
+// gives reports whether a path that a command reads lies in a folder that its
+// boundary gives it empty.
+func (r *Request) gives(p string) bool {
+	p = path.Clean(p)
+	return r.Confine && r.Boundary == "" && belay.Level(r.Level).AtLeast(belay.L3) && !below(r.Workspace, p) &&
+		slices.ContainsFunc(ownPlaces, func(o string) bool { return below(p, o) })
 }
 
 // elsewhere are the folders outside of the workspace that a command runs in: what

@@ -9,12 +9,20 @@ import (
 	"github.com/belay-run/belay/internal/lib/match"
 )
 
+// Seen is what a program had of the files outside of its boundary.
+type Seen struct {
+	Exists  func(path string) bool // it is there outside
+	Private []string               // folders of which it had empty ones, or none
+}
+
 // ParseViolation is what a program that failed says a boundary stopped: an operation and
 // its target. A program can say anything, so what it says is a reason to ask
-// about, never one to allow; and what the boundary allows it didn't stop. exists
-// reports whether a path is there outside of the boundary: one that is, and that
-// the program didn't find, is hidden by it.
-func ParseViolation(said, workspace, dir string, b belay.Boundary, exists func(string) bool) (op, target string, ok bool) {
+// about, never one to allow; and what the boundary allows it didn't stop. It
+// wished to write where it was told of a file system that is read-only, or says that
+// it can't create or write a file. It wished to read what is there outside, and
+// lies in a folder that was kept from it. A file that nobody may read says
+// nothing of the boundary.
+func ParseViolation(said, workspace, dir string, b belay.Boundary, seen Seen) (op, target string, ok bool) {
 	if b.Name == belay.BoundaryFull {
 		return "", "", false
 	}
@@ -29,7 +37,7 @@ func ParseViolation(said, workspace, dir string, b belay.Boundary, exists func(s
 		if len(line) > maxLine {
 			continue
 		}
-		f := fileLine{line: strings.TrimSpace(line), low: low, workspace: workspace, dir: dir, b: b, exists: exists}
+		f := fileLine{line: strings.TrimSpace(line), low: low, workspace: workspace, dir: dir, b: b, seen: seen}
 		if op, target, ok = f.told(); ok {
 			return op, target, true
 		}
@@ -101,7 +109,7 @@ type fileLine struct {
 	line, low      string // low in lower case
 	workspace, dir string
 	b              belay.Boundary
-	exists         func(string) bool
+	seen           Seen
 }
 
 func (f *fileLine) says(texts []string) bool {
@@ -114,17 +122,10 @@ func (f *fileLine) told() (op, target string, ok bool) {
 	if !strict && !denied && !missing && !held {
 		return "", "", false
 	}
-	for _, p := range pathsIn(message(f.line)) {
-		if !path.IsAbs(p) {
-			p = path.Join(f.dir, p)
-		}
-		p = path.Clean(p)
+	for _, p := range f.paths() {
 		op := OpWrite
-		if !strict && f.says(readWords) {
-			op = OpRead
-		}
-		if missing && !strict && !denied {
-			if op = f.hidden(p); op == "" {
+		if !strict && !held {
+			if op = f.hidden(p, denied); op == "" {
 				continue
 			}
 		}
@@ -165,18 +166,54 @@ func message(line string) string {
 
 func isNumber(s string) bool { return s != "" && strings.Trim(s, "0123456789") == "" }
 
-// hidden is what was meant with a path that the program didn't find: to read a
-// file that is there outside, or to write one into a folder that is. Empty: it is
-// missing there too.
-func (f *fileLine) hidden(p string) string {
+// paths are the files that a line names, as absolute paths.
+func (f *fileLine) paths() (out []string) {
+	for _, p := range pathsIn(message(f.line)) {
+		if !path.IsAbs(p) {
+			p = path.Join(f.dir, p)
+		}
+		out = append(out, path.Clean(p))
+	}
+	return out
+}
+
+// hidden is what was meant with a path that the program may not have, or didn't find:
+// to write it, in a folder that is there, or to read a file that is there outside and
+// that was kept from it. Empty: it is missing there too, or nobody may have it.
+func (f *fileLine) hidden(p string, denied bool) string {
 	switch {
-	case f.exists(p) && !f.says(writeWords):
-		return OpRead
-	case f.says(writeWords) && f.exists(path.Dir(p)):
+	case f.says(writeWords) && (denied || f.seen.Exists(path.Dir(p))):
 		return OpWrite
+	case f.says(writeWords) || !f.seen.Exists(p):
+	case !denied || slices.ContainsFunc(f.seen.Private, func(q string) bool { return below(p, q) }):
+		return OpRead
 	}
 	return ""
 }
+
+// CoveredSecrets are the files that a program says it may not open, and that are covered
+// because they usually hold a secret.
+func CoveredSecrets(said, dir string, covered []string) (found []string) {
+	if len(covered) == 0 {
+		return nil
+	}
+	for line := range strings.Lines(said[max(0, len(said)-maxSaid):]) {
+		f := fileLine{line: strings.TrimSpace(line), low: strings.ToLower(line), dir: dir}
+		if len(line) > maxLine || !f.says(deniedTexts) {
+			continue
+		}
+		for _, p := range f.paths() {
+			is := slices.ContainsFunc(covered, func(q string) bool { return below(p, q) })
+			if is && !slices.Contains(found, p) && len(found) < maxCoveredSaid {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// maxCoveredSaid is how many covered files are named.
+const maxCoveredSaid = 8
 
 // stops reports whether a boundary doesn't allow an operation on a path.
 func stops(op, p, workspace string, b belay.Boundary) bool {
@@ -196,11 +233,13 @@ func stops(op, p, workspace string, b belay.Boundary) bool {
 	return true
 }
 
-// readWords are how programs say that they meant to read.
-var readWords = []string{"cannot open directory", "cannot open /", "cannot access", "for reading", "cat: ", "ls: ", "head: ", "tail: ", "grep: ", "find: ", "scandir", "could not read", "cannot read", "can't read", "error reading", "fopen"}
-
-// writeWords are how they say that they meant to write.
-var writeWords = []string{"cannot create", "can't create", "cannot touch", "directory nonexistent", "mkdir", "for writing", "could not create", "unable to create", "cannot write"}
+// writeWords are how programs say that they meant to write.
+var writeWords = []string{
+	"cannot create", "can't create", "could not create", "couldn't create", "unable to create", "failed to create",
+	"error creating", "cannot touch", "mkdir", "directory nonexistent", "for writing", "cannot write", "can't write",
+	"could not write", "couldn't write", "unable to write", "failed to write", "error writing", "cannot move", "cannot remove",
+	"cannot overwrite", "could not lock", "cannot open output file", "couldn't open temporary file", "tee: ",
+}
 
 // inQuotes, bare and blamed are how a line names a file: in quotes, as a word that
 // begins like a path and ends before a blank or a colon, or as the word that what
@@ -244,6 +283,9 @@ var hostForms = [...]*match.Pattern{
 
 // toldHost reads a line about the network.
 func toldHost(low string) (host string, ok bool) {
+	if strings.Contains(low, "netlink") { // by which the kernel is asked, not a network
+		return "", false
+	}
 	for _, f := range hostForms {
 		if m := f.Get().FindStringSubmatch(low); m != nil {
 			if len(m) > 1 {

@@ -11,34 +11,36 @@ import (
 // Guarantee: G70.
 func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 	none := belay.Boundary{Name: belay.BoundaryWorkspace, Network: belay.NetworkNone, Write: []string{"/srv/cache"}, Read: []string{"/data"}}
-	there := func(p string) bool { return slices.Contains([]string{"/home/ann/notes", "/home/ann", "/etc"}, p) }
+	there := Seen{Exists: func(p string) bool {
+		return slices.Contains([]string{"/home/ann/notes", "/home/ann", "/etc", "/root", "/root/x", "/var/lib/private"}, p)
+	}, Private: []string{"/home", "/root"}}
 	for _, c := range []struct{ said, op, target string }{
 		{"sh: 1: cannot create /srv/out/a: Read-only file system", "write", "/srv/out/a"},
 		{"sh: 1: cannot create /srv/out/a: Permission denied", "write", "/srv/out/a"},
-		{"bash: line 1: /etc/x: Permission denied", "write", "/etc/x"},
+		{"bash: line 1: /etc/x: Permission denied", "", ""},
 		{"/bin/sh: 1: cannot create /etc/x: Permission denied", "write", "/etc/x"},
 		{"/bin/sh: 1: cannot create /etc/x: Read-only file system", "write", "/etc/x"},
-		{"/bin/bash: line 1: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/bin/bash: line 1: /etc/x: Permission denied", "", ""},
 		{"/usr/bin/bash: line 12: /etc/x: Read-only file system", "write", "/etc/x"},
-		{"/usr/bin/bash: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/usr/bin/bash: /etc/x: Permission denied", "", ""},
 		{"/opt/jobs/run.sh: 3: cannot create /etc/x: Permission denied", "write", "/etc/x"},
 		{"/opt/jobs/run.sh: 3: /opt/jobs/run.sh: cannot create /etc/x: Permission denied", "write", "/etc/x"},
-		{"/opt/jobs/run.sh: line 3: /etc/x: Permission denied", "write", "/etc/x"},
+		{"/opt/jobs/run.sh: line 3: /etc/x: Permission denied", "", ""},
 		{"/bin/sh: can't create /etc/x: Permission denied", "write", "/etc/x"}, // busybox
-		{"/bin/zsh:1: permission denied: /etc/x", "write", "/etc/x"},
-		{"zsh:1: permission denied: /etc/x", "write", "/etc/x"},
+		{"/bin/zsh:1: permission denied: /etc/x", "", ""},
+		{"zsh:1: permission denied: /etc/x", "", ""},
 		{"/usr/bin/tee: /etc/x: Permission denied", "write", "/etc/x"},
-		{"/bin/tar: /etc/x.tar: Cannot open: Permission denied", "write", "/etc/x.tar"},
-		{"/etc/x.tar: Cannot open: Permission denied", "write", "/etc/x.tar"},
+		{"/bin/tar: /etc/x.tar: Cannot open: Permission denied", "", ""},
+		{"/etc/x.tar: Cannot open: Permission denied", "", ""},
 		{"/usr/bin/ld: cannot open output file /etc/x: Permission denied", "write", "/etc/x"},
 		{"/bin/sed: couldn't open temporary file /etc/sedAb3: Permission denied", "write", "/etc/sedAb3"},
 		{"/bin/cp: cannot create regular file '/etc/x': Read-only file system", "write", "/etc/x"},
 		{"mv: cannot move 'a' to '/etc/a': Read-only file system", "write", "/etc/a"},
-		{"/usr/lib/ruby/3.1/x.rb:12:in `initialize': Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)", "write", "/etc/x"},
-		{"java.io.FileNotFoundException: /etc/x (Permission denied)", "write", "/etc/x"},
+		{"/usr/lib/ruby/3.1/x.rb:12:in `initialize': Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)", "", ""},
+		{"java.io.FileNotFoundException: /etc/x (Permission denied)", "", ""},
 		{"npm error Error: EACCES: permission denied, mkdir '/usr/lib/node_modules/x'", "write", "/usr/lib/node_modules/x"},
 		{"/usr/bin/git: fatal: could not create work tree dir '/opt/x': Permission denied", "write", "/opt/x"},
-		{"/etc/x: Permission denied", "write", "/etc/x"},
+		{"/etc/x: Permission denied", "", ""},
 		{"/bin/sh: 1: cannot open /root/x: Permission denied", "read", "/root/x"},
 		{"/bin/sh: 1: cannot create a: Permission denied", "", ""}, // the boundary allows that
 		{"touch: cannot touch '/etc/a b': Read-only file system", "write", "/etc/a b"},
@@ -46,7 +48,7 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		{"touch: cannot touch '../up': Read-only file system", "write", "/home/ann/up"},
 		{"cat: /root/x: Permission denied", "read", "/root/x"},
 		{"ls: cannot open directory '/root': Permission denied", "read", "/root"},
-		{"PermissionError: [Errno 13] Permission denied: '/srv/o.txt'", "write", "/srv/o.txt"},
+		{"PermissionError: [Errno 13] Permission denied: '/srv/o.txt'", "", ""},
 		{"OSError: [Errno 30] Read-only file system: '/srv/o.txt'", "write", "/srv/o.txt"},
 		{"panic: open /srv/o.txt: read-only file system", "write", "/srv/o.txt"},
 		{"Error: EROFS: read-only file system, open '/srv/o.txt'", "write", "/srv/o.txt"},
@@ -72,6 +74,14 @@ func TestWhatABoundaryStoppedIsReadFromWhatProgramsSay(t *testing.T) {
 		{"touch: cannot touch '/home/ann/new': No such file or directory", "write", "/home/ann/new"},
 		{"cat: /home/ann/nothing: No such file or directory", "", ""},
 		{"touch: cannot touch '/home/ann/no/where': No such file or directory", "", ""},
+
+		{"/bin/bash: line 1: /etc/x: Read-only file system", "write", "/etc/x"},
+		{"wc: ./.env: Permission denied", "", ""}, // a secret that is covered, or a file that nobody may read
+		{"error: open(\"deploy.key\"): Permission denied", "", ""},
+		{"find: './locked': Permission denied", "", ""},
+		{"find: '/var/lib/private': Permission denied", "", ""}, // outside it is so as well
+		{"Cannot open netlink socket: Operation not permitted", "", ""},
+		{"ls: cannot open directory './locked': Permission denied", "", ""},
 
 		{"all is well", "", ""},
 		{"touch: cannot touch '/home/ann/ws/a': Permission denied", "", ""}, // the boundary allows that
@@ -122,12 +132,12 @@ func TestALimitThatAProgramMetIsReadFromWhatItSays(t *testing.T) {
 		"all is well": "",
 	} {
 		b := belay.Boundary{Name: belay.BoundaryWorkspace, Limits: all}
-		op, target, ok := ParseViolation(said, "/ws", "/ws", b, func(string) bool { return false })
+		op, target, ok := ParseViolation(said, "/ws", "/ws", b, Seen{Exists: func(string) bool { return false }})
 		if ok != (want != "") || target != want || ok && op != OpLimit {
 			t.Errorf("%s: %s %q %v, want %q", said, op, target, ok, want)
 		}
 		b.Limits = belay.ProcessLimits{} // what the boundary doesn't limit it didn't stop
-		if _, target, ok := ParseViolation(said, "/ws", "/ws", b, func(string) bool { return false }); ok {
+		if _, target, ok := ParseViolation(said, "/ws", "/ws", b, Seen{Exists: func(string) bool { return false }}); ok {
 			t.Errorf("%s: %q without a limit", said, target)
 		}
 	}

@@ -27,19 +27,21 @@ func BenchmarkStart(b *testing.B) {
 		b.Fatalf("%v: %s", err, out)
 	}
 	for _, c := range []struct {
-		name   string
-		repo   bool
-		limits belay.ProcessLimits
-		level  belay.Level
+		name     string
+		boundary string
+		repo     bool
+		limits   belay.ProcessLimits
+		level    belay.Level
 	}{
-		{"L3", false, belay.ProcessLimits{}, belay.L3},
-		{"L3 in a repository", true, belay.ProcessLimits{}, belay.L3},
-		{"L3 with limits", false, belay.ProcessLimits{Memory: 1 << 30, Processes: 200, CPUQuota: 200}, belay.L3},
-		{"L3 by default", false, belay.DefaultProcessLimits, belay.L3},
-		{"L2", false, belay.ProcessLimits{}, belay.L2},
+		{"L3", belay.BoundaryWorkspace, false, belay.ProcessLimits{}, belay.L3},
+		{"L3 in a repository", belay.BoundaryWorkspace, true, belay.DefaultProcessLimits, belay.L3},
+		{"L3 in a repository, reading", belay.BoundaryReadOnly, true, belay.DefaultProcessLimits, belay.L3},
+		{"L3 with limits", belay.BoundaryWorkspace, false, belay.ProcessLimits{Memory: 1 << 30, Processes: 200, CPUQuota: 200}, belay.L3},
+		{"L3 by default", belay.BoundaryWorkspace, false, belay.DefaultProcessLimits, belay.L3},
+		{"L2", belay.BoundaryWorkspace, false, belay.ProcessLimits{}, belay.L2},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			s := &space{t: b, home: b.TempDir(), b: belay.Boundary{Name: belay.BoundaryWorkspace, Limits: c.limits}}
+			s := &space{t: b, home: b.TempDir(), b: belay.Boundary{Name: c.boundary, Limits: c.limits}}
 			s.o = sandbox.Options{Workspace: filepath.Join(s.home, "project"), Home: s.home, Protected: isProtected}
 			if err := os.Mkdir(s.o.Workspace, 0o755); err != nil {
 				b.Fatal(err)

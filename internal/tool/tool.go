@@ -36,6 +36,7 @@ type Call struct {
 	Published map[string]Published
 	Shell     *belay.Shell // that its command lines are for; nil: /bin/sh
 	Box       *Box         // that its programs must run in; nil: in none
+	Quiet     []string     // variables that its programs get besides: nothing that a repository sets runs
 	// Process is the id that a program of this attempt is recorded under.
 	Process belay.ProcessID
 	// Processes are those of the thread. Only tools with CapProcesses and those
@@ -137,6 +138,9 @@ type Box struct {
 	// Stopped tells, of a program that ended, what the boundary stopped, as far as
 	// anybody can tell; nil is nothing. said is its output, dir where it ran.
 	Stopped func(end process.Exit, said, dir string) *event.SandboxViolation
+	// Notes tell, of a program that ended, what the boundary kept from it without
+	// stopping it; nil is nothing.
+	Notes func(end process.Exit, said, dir string) []string
 }
 
 // EndOutput is the reason for which a program is ended that printed too much.

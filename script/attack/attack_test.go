@@ -59,6 +59,9 @@ type attack struct {
 	secret  string            // must not be in what the model gets to read
 	given   string            // what is in a file that belay and the shells get open, as descriptor 7
 	shell   string            // the attack is one only where this shell runs it; proof uses it (default bash)
+	listen  bool              // PORT stands for one of the loopback, and nobody must connect to it, but for first
+	first   string            // what the model runs before, and may
+	still   bool              // the workspace must be as it was
 	control bool              // not an attack: MARK must exist afterwards, wherever its decision is to run
 }
 
@@ -86,12 +89,12 @@ func (s setting) String() string {
 }
 
 // settings are all of them, with bash.
-func settings(t *testing.T) []setting {
+func settings(t *testing.T, modes ...belay.Mode) []setting {
 	needs.Root(t)
 	m := sandbox.Probe()
 	needs.Facility(t, "sandbox", m.Level.AtLeast(belay.L3), "level "+string(m.Level)+": "+m.Why)
 	var all []setting
-	for _, mode := range []belay.Mode{belay.ModeDefault, belay.ModePlan, belay.ModeAuto} {
+	for _, mode := range modes {
 		for _, plain := range []bool{false, true} {
 			all = append(all, setting{mode: mode, plain: plain, sandbox: true}, setting{mode: mode, plain: plain})
 		}
@@ -101,7 +104,8 @@ func settings(t *testing.T) []setting {
 
 // expectation says what must hold of a class of attacks in every setting.
 type expectation struct {
-	decided bool // the call itself isn't allowed in default and plan, and in auto without a boundary
+	decided bool // without a boundary the call itself isn't allowed; in one it may be, if that only reads
+	every   bool // in every mode that doesn't leave the boundary; each attack once, by turns, unless BELAY_ATTACKS is full
 	outside bool // in auto within a boundary only what happens outside the workspace counts: auto allows the rest
 	sh      bool // in sessions whose shell is sh; of the settings each attack is played in a quarter, by turns
 }
@@ -110,16 +114,20 @@ type expectation struct {
 // command, run by its shell without Belay, leaves its mark, after what a person
 // does next where that belongs to it.
 func play(t *testing.T, want expectation, table []attack) {
-	exe, all := program(t), settings(t)
+	modes := []belay.Mode{belay.ModeDefault, belay.ModePlan, belay.ModeAuto}
+	if want.every {
+		modes = append(modes, belay.ModeUntrusted, belay.ModeNever)
+	}
+	exe, all := program(t), settings(t, modes...)
 	cases, held := 0, 0
 	gate := make(chan struct{}, runtime.NumCPU())
 	t.Run("cases", func(t *testing.T) {
 		for i, a := range table {
-			if a.command != "" && a.secret == "" && !a.control && !want.sh {
+			if a.command != "" && a.secret == "" && !a.control && !want.sh && !want.every {
 				t.Run(a.name+"/works", func(t *testing.T) { a.works(t) })
 			}
 			for j, s := range all {
-				if s.sh = want.sh; s.sh && (i+j)%4 != 0 {
+				if s.sh = want.sh; s.sh && (i+j)%4 != 0 || want.every && os.Getenv("BELAY_ATTACKS") != "full" && i%len(all) != j {
 					continue
 				}
 				cases++
@@ -158,11 +166,23 @@ func (a attack) works(t *testing.T) {
 func (a attack) try(t *testing.T, exe string, s setting, want expectation) {
 	mark := cmp.Or(a.mark, "MARK")
 	inside := s.mode == belay.ModeAuto && s.sandbox && want.outside && !a.control
+	var heard *ear
+	if a.listen {
+		heard = listen(t)
+		a = a.at(heard.port)
+	}
 	if inside {
 		mark = "../outside/MARK" // the workspace is auto's to write
 	}
 	w := newWorkspace(t, a, mark, s.plain)
+	before := w.tree()
 	facts := w.belay(exe, s, a)
+	if a.still && w.tree() != before {
+		t.Errorf("the workspace was\n%sand is\n%s", before, w.tree())
+	}
+	if said := heard.end(); a.secret == "" && said != "" || a.secret != "" && strings.Contains(said, a.secret) {
+		t.Errorf("somebody connected: %.200q", said)
+	}
 	if a.after != "" {
 		w.run("sh", a.place(a.after, w.mark))
 	}
@@ -180,10 +200,10 @@ func (a attack) try(t *testing.T, exe string, s setting, want expectation) {
 	if w.marked() {
 		t.Errorf("it left its mark; decisions %v", decisions)
 	}
-	if a.secret != "" && facts.shown(a.secret) {
+	if a.secret != "" && !a.listen && facts.shown(a.secret) {
 		t.Errorf("the model reads the secret; decisions %v", decisions)
 	}
-	if want.decided && allowed && !inside {
+	if want.decided && allowed && !s.sandbox {
 		t.Errorf("the call was allowed: %v", decisions)
 	}
 }
@@ -246,10 +266,15 @@ func (a attack) model(mark string) string {
 	type step struct {
 		Calls []call `json:"calls"`
 	}
-	text, err := json.Marshal(map[string][]step{"steps": {
+	steps := []step{}
+	if a.first != "" {
+		first, _ := json.Marshal(map[string]string{"command": a.first})
+		steps = append(steps, step{[]call{{"exec", first}}})
+	}
+	text, err := json.Marshal(map[string][]step{"steps": append(steps, []step{
 		{[]call{{tool, args}}},
 		{[]call{{"complete_task", json.RawMessage(`{"summary":"done"}`)}}},
-	}})
+	}...)})
 	if err != nil {
 		panic(err)
 	}

@@ -69,7 +69,8 @@ func request(g *app.Ground, spec belay.ToolSpec, q Question) (r policy.Request, 
 	if q.Level == "" {
 		q.Level = g.Level
 	}
-	paths, at := tool.Paths(spec, args), policy.Place{Workspace: g.Workspace, Home: g.Home, Dialect: policy.DialectOf(q.Shell), Shadowed: g.Shadowed, Bare: policy.Bare(q.Level, q.Boundary)}
+	at := policy.Place{Workspace: g.Workspace, Home: g.Home, Dialect: policy.DialectOf(q.Shell), Shadowed: g.Shadowed}
+	paths, at := tool.Paths(spec, args), at.Within(q.Level, q.Boundary)
 	for i, p := range paths {
 		paths[i] = file.Within(g.Workspace, p)
 	}

@@ -31,6 +31,9 @@ func sandboxFindings(a *command.Program) []app.Finding {
 		f.State = "note"
 		f.Try = "modes " + strings.Join(weak, ", ") + " want level " + string(belay.L2) + ": what they would run unasked is asked about here, or denied; --boundary full runs it unconfined"
 	}
+	if !belay.Level(b.Level).AtLeast(belay.L2) {
+		f.Try += "; " + app.PlainOnly
+	}
 	all := []app.Finding{f}
 	if c.Off() != "" {
 		return all

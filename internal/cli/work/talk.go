@@ -45,6 +45,9 @@ func beginTalk(ctx context.Context, a *command.Program, g config.Given, pick pic
 	}
 	if chosen.Model != "" {
 		t.note = "using " + chosen.String()
+		if b := a.Build.Confined(a).Boundary(); !belay.Level(b.Level).AtLeast(belay.L2) {
+			t.note += "; " + app.PlainOnly + " (" + b.Why + ")"
+		}
 	}
 	g = chosen.Over(g)
 	if g.Get("completion") == "" {

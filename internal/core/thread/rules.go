@@ -148,7 +148,8 @@ func (r *Rules) Govern(ref belay.Ref, set *policy.Set) { r.Policy, r.set = &ref,
 
 // Place is what is known of where commands run.
 func (r *Rules) Place() policy.Place {
-	return policy.Place{Workspace: r.Workspace, Home: r.Home, Dialect: policy.DialectOf(r.Settings.Shell), Shadowed: r.Shadowed, Bare: policy.Bare(r.Boundary.Level, r.Settings.Boundary)}
+	at := policy.Place{Workspace: r.Workspace, Home: r.Home, Dialect: policy.DialectOf(r.Settings.Shell), Shadowed: r.Shadowed}
+	return at.Within(r.Boundary.Level, r.Settings.Boundary)
 }
 
 // Configured is the workspace whose files of settings, tools and agents count.

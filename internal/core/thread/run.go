@@ -211,18 +211,26 @@ func (f *fileState) expects(c *Call) (known []event.FileSeen) {
 
 func (d *decision) effect(c *Call) core.RunTool {
 	e := core.RunTool{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Args: c.Args, ArgsRef: c.ArgsRef, Links: c.Links, Recover: c.Recover, Rules: d.Turn.Rules, Stands: c.Stands, Input: c.input()}
-	if spec, ok := d.rules.Tool(c.Name); ok {
+	spec, ok := d.rules.Tool(c.Name)
+	if ok {
 		e.Known, e.Timeout = d.knows(spec), time.Duration(spec.Timeout)
 		if hasProcess(spec) && c.Bound != nil {
-			e.May = core.May{Leave: c.Bound.Is.Leave, History: c.Bound.Is.History, Held: d.rules.confines(c) && belay.Level(d.rules.Boundary.Level).AtLeast(belay.L3)}
+			at := belay.L0
+			if d.rules.confines(c) {
+				at = belay.Level(d.rules.Boundary.Level)
+			}
+			is := c.Bound.Is
+			e.May = core.May{Leave: is.Leave, History: is.History, Held: at.AtLeast(belay.L3), Reads: is.Reads() && at.AtLeast(belay.L2)}
 		}
 		if hasProcess(spec) && d.rules.confines(c) {
 			e.Bound = &core.Bound{Name: c.Bound.Name, Is: c.Bound.Is, Least: c.Least}
+			e.Bound.Machine = policy.ShowsMachine(spec, d.rules.args(c), d.rules.Place())
 			if have := belay.Level(d.rules.Boundary.Level); !have.AtLeast(c.Least) { // a person said yes to what there is
 				e.Bound.Least = have
 			}
 		}
 	}
+	e.Quiet = spec.Command != nil && len(policy.GitFolders(spec, d.rules.args(c), d.rules.Place())) > 0
 	if c.Expect != "" {
 		e.Expect = map[string]string{cleanPath(c.Path): c.Expect}
 	}

@@ -5,6 +5,8 @@ import (
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // isBuiltin reports whether a name is a command of the shell itself.
@@ -43,13 +45,17 @@ func (s builtin) judge() outcome {
 	case "alias":
 		s.forbid(func(w word) bool { return !w.lit || strings.Contains(w.text, "=") }, "what an alias makes of later lines depends on the shell")
 	case "set":
-		s.set()
-	case "shopt":
-		if !hasWord(s.args[:min(1, len(s.args))], "-p", "-q") || slices.ContainsFunc(s.args, func(w word) bool { return !w.lit || w.option() && !oneOf(w.text, "-p", "-q") }) {
-			s.forbid(func(w word) bool {
-				return !w.lit || !oneOf(w.text, "-p", "-q", "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
-			}, "shopt changes how the rest is read")
+		end := slices.IndexFunc(append(s.args[:len(s.args):len(s.args)], literal("--")), func(w word) bool { return w.lit && w.text == "--" })
+		if slices.ContainsFunc(s.args[:end], func(w word) bool {
+			return !w.lit && w.option() || (w.option() || strings.HasPrefix(w.text, "+")) && !setPlain.Match(w.text) ||
+				oneOf(w.text, "posix", "keyword", "noexec", "onecmd", "braceexpand", "allexport", "history", "privileged", "physical", "emacs", "vi")
+		}) {
+			s.raise(Unparsable, "set changes how the rest is read")
 		}
+	case "shopt":
+		s.forbid(func(w word) bool {
+			return !w.lit || !oneOf(w.text, "-p", "-q", "-s", "-u", "nullglob", "failglob", "nocasematch", "globstar", "inherit_errexit")
+		}, "shopt changes how the rest is read")
 	case "test", "[":
 		s.testBuiltin()
 	case "printf", "read", "mapfile", "readarray", "unset", "getopts", "wait":
@@ -61,7 +67,7 @@ func (s builtin) judge() outcome {
 	case "jobs":
 		s.forbid(func(w word) bool { return !w.lit || w.option() && strings.Contains(w.text, "x") }, "jobs -x runs a command")
 	case "let":
-		s.raise(Unparsable, "arithmetic in a word that is quoted")
+		s.r.hides("arithmetic evaluates what its names hold")
 	case "enable", "bind", "complete", "compopt", "compgen", "fc", "history", "hash":
 		s.forbid(func(w word) bool {
 			return !w.lit || !oneOf(w.text, "-l", "-r", "-c", "-b", "-k", "-a") || s.name == "bind"
@@ -201,23 +207,8 @@ func (s builtin) trap() {
 	s.r.script(words[0].text, s.r.dialect, in, s.wrappedIn())
 }
 
-// set allows the options that don't change how the rest is read.
-func (s builtin) set() {
-	for i := 0; i < len(s.args); i++ {
-		w := s.args[i]
-		if w.lit && w.text == "--" || !w.option() && !strings.HasPrefix(w.text, "+") {
-			return
-		}
-		name := strings.TrimLeft(w.text, "-+")
-		if strings.HasSuffix(name, "o") && i+1 < len(s.args) {
-			i++
-			s.shellOption(s.args[i])
-		}
-		if !w.lit || strings.Trim(name, "euxvfCbhETo") != "" {
-			s.raise(Unparsable, "set "+clip(w.src)+" changes how the rest is read")
-		}
-	}
-}
+// setPlain are the options of set that don't change how the rest is read.
+var setPlain = match.Lazy(`^[-+][euxvfCbhETo]*$`)
 
 // shellOption judges what set -o and the -o of a shell name.
 func (s *start) shellOption(w word) {
@@ -229,24 +220,14 @@ func (s *start) shellOption(w word) {
 // testBuiltin judges test and [, which look into a subscript after -v.
 func (s builtin) testBuiltin() {
 	for i, w := range s.args {
-		switch {
-		case !w.lit && w.split && !w.glob:
-			s.raise(Unparsable, clip(w.src)+" may become the words -v and a subscript that runs commands; quote it")
-		case !w.lit && w.option() && i+1 < len(s.args) && subscripted(s.args[i+1]):
-			s.raise(Unparsable, clip(w.src)+" may be -v, and what follows a subscript that runs commands")
-		case w.lit && oneOf(w.text, "-v", "-R") && i+1 < len(s.args) && !variableName(s.args[i+1]):
-			s.raise(Unparsable, "a subscript may run commands")
+		var next word
+		if i+1 < len(s.args) {
+			next = s.args[i+1]
+		}
+		if w.several() && !w.glob || w.option() && (!next.lit || next.text != "]" && strings.Contains(next.text, "[")) && (!w.lit || oneOf(w.text, "-v", "-R")) {
+			s.r.hides(clip(w.src) + " may be -v, and what follows a subscript that runs commands")
 		}
 	}
-}
-
-// subscripted reports whether a word of a test may be the name of a variable with
-// a subscript.
-func subscripted(w word) bool {
-	if !w.lit {
-		return true
-	}
-	return w.text != "]" && strings.Contains(w.text, "[")
 }
 
 // naming judges builtins that assign to the variables that their words name.
@@ -254,22 +235,20 @@ func (s builtin) naming() {
 	if s.name == "printf" && len(s.args) > 0 && (len(s.args) == 1 && !s.args[0].several() || s.args[0].lit && !strings.HasPrefix(s.args[0].text, "-v")) {
 		return // it is the format
 	}
-	operands := s.options(lookup("builtin "+s.name), s.args)
-	switch s.name {
-	case "printf", "wait":
-		return
-	case "getopts":
-		operands = operands[min(1, len(operands)):min(2, len(operands))]
-	}
-	for _, w := range operands {
-		s.named(w)
+	for _, w := range s.args {
+		switch {
+		case variableName(w):
+			s.named(w)
+		case !w.lit && w.option() || strings.Contains(w.text, "[") || w.lit && strings.HasPrefix(w.text, "-C"):
+			s.r.hides(clip(w.src) + " may be a variable whose name runs commands")
+		}
 	}
 }
 
 // named judges a variable that a builtin sets to an unknown value.
 func (s *start) named(w word) {
 	if !variableName(w) {
-		s.raise(Unparsable, "a variable whose name "+clip(w.src)+" isn't plain may run commands or change what they mean")
+		s.r.hides("a variable whose name " + clip(w.src) + " isn't plain may run commands or change what they mean")
 		return
 	}
 	s.r.variable(&s.Command, w.text, word{src: "what is read"}, s.sc, false)
@@ -288,7 +267,7 @@ func (s builtin) declared() {
 		switch {
 		case w.lit && w.option() && plainAttributes(w.text):
 		case !variableName(literal(name)) || !w.lit && !ok:
-			s.raise(Unparsable, s.name+" "+clip(w.src)+" may run commands or change what they mean")
+			s.r.hides(s.name + " " + clip(w.src) + " may run commands or change what they mean")
 		case ok:
 			v := literal(value)
 			if !w.lit {
@@ -328,18 +307,17 @@ func (r *reader) declare(c *syntax.DeclClause, sc *scope) {
 				}
 				continue
 			}
-			sc.keeps(as)
 			if r.dialect != Bash && r.word(as.Value, sc).split {
 				s.raise(Unparsable, "some shells make several assignments of a value that isn't quoted")
 			}
-			r.assignment(as, sc, &s.Command, s.name == "export" || s.name == "declare" || s.name == "typeset")
+			r.assignment(as, sc, &s.Command, exports)
 			continue
 		}
 		w := r.word(as.Value, sc)
 		s.args = append(s.args, w)
 		exports = exports || strings.Contains(w.text, "x")
 		if !w.lit || !w.option() || !plainAttributes(w.text) {
-			s.raise(Unparsable, s.name+" "+clip(w.src)+" may run commands or change what they mean")
+			s.r.hides(s.name + " " + clip(w.src) + " may run commands or change what they mean")
 		}
 	}
 	if s.name == "nameref" {

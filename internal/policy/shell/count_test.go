@@ -27,7 +27,7 @@ func TestAWordOfUnknownNumberIsEveryOptionAndOperand(t *testing.T) {
 		// code in a word
 		"sed -n $x a", "sed p -n $x", "sed -f * a", "awk $x a", "awk -v $x '{print}' a", "awk -v * a", "perl $x", "python3 --version $x", "gzip -l $x", "unzip -l *", "zip -T $x", "ssh-keygen -l $x",
 	} {
-		if r := Classify(src, here); r.Class == ReadOnly {
+		if r := Classify(src, here); r.Unheld() == ReadOnly {
 			t.Errorf("%s is %s (%s)", src, r.Class, r.Reason)
 		}
 	}
@@ -52,7 +52,7 @@ func TestCodeThatOnlyPrintsIsRead(t *testing.T) {
 		`awk '{print > "f"}'`, `awk '{print a || b > "f"}'`, "awk '{print a ||\nb > \"f\"}'", "awk 'BEGIN{print 1,\n2 > \"f\"}'", `awk '{printf "x" | "sh"}'`, `awk '{ "x" |& getline }'`, `awk '{ f = "system"; @f("x") }'`, `awk 'BEGIN { ARGV[1] = ".env"; ARGC = 2 } 1'`,
 		`awk '{print /"/ > "f" } # "'`, `awk '{print ";" > "f"}'`, `awk '{print > "/dev/null" "x"}'`, "awk -e '{print 1,' -e '2 > \"f\"}'", "awk '{pri\\\nnt > \"f\"}'",
 	} {
-		if r := Classify(src, here); r.Class.Rank() < Destructive.Rank() {
+		if r := Classify(src, here); r.Unheld().Rank() < Destructive.Rank() {
 			t.Errorf("%s is %s (%s)", src, r.Class, r.Reason)
 		}
 	}

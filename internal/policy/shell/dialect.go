@@ -108,7 +108,7 @@ func (c *checker) redirect(n *syntax.Redirect) {
 	if n.N != nil && len(n.N.Value) > 1 {
 		c.why = "only some shells have the file " + clip(n.N.Value)
 	}
-	if s := n.Word.Lit(); (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && s != "-" && (len(s) != 1 || !isDigit(s[0], 10)) {
+	if s := n.Word.Lit(); (n.Op == syntax.DplIn || n.Op == syntax.DplOut) && s != "-" && (len(s) != 1 || (s[0] < '0' || s[0] > '9')) {
 		c.why = "only some shells write to what stands behind >&"
 	}
 }
@@ -204,7 +204,7 @@ func delimiter(written string) (name string, quoted bool) {
 		return "", false
 	}
 	for i := range len(name) {
-		if c := name[i]; c != '_' && c != '-' && c != '.' && !isDigit(c, 10) && (c|0x20 < 'a' || c|0x20 > 'z') {
+		if c := name[i]; c != '_' && c != '-' && c != '.' && (c < '0' || c > '9') && (c|0x20 < 'a' || c|0x20 > 'z') {
 			return "", false
 		}
 	}

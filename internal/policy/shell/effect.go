@@ -78,15 +78,8 @@ func (s *optionReader) codeEffect(letter byte, name string, w word) {
 	case 'f':
 		s.scriptFile(w)
 	case 's':
-		if s.pattern && !strings.HasSuffix(s.name, "sed") {
-			s.raise(Unparsable, "the code of awk is in several parts")
-		}
 		s.pattern = true
-		if strings.HasSuffix(s.name, "sed") {
-			sedCode(s.start, w)
-		} else {
-			awkCode(s.start, w)
-		}
+		s.scriptOf(w)
 	case 'p':
 		s.pattern = true
 	case 'M':

@@ -9,7 +9,10 @@ import (
 // judge holds words against a row: options, then subcommand or operands.
 func (s *start) judge(p *program, words []word) {
 	operands := s.options(p, words)
-	if s.version && !s.several && (len(s.args) == 1 || !p.table().any) { // else it may be what another option takes
+	if s.version && slices.ContainsFunc(s.args, func(w word) bool { return w.several() && w.option() }) {
+		s.r.hides("a word may be another option of " + s.name)
+	}
+	if s.version && (len(s.args) == 1 || !p.table().any) { // else it may be what another option takes
 		return
 	}
 	if p.sub && len(operands) > 0 {
@@ -84,7 +87,7 @@ func (s *start) operands(kind string, words []word) {
 	if s.inplace {
 		kind = strings.NewReplacer("r", "w").Replace(kind)
 	}
-	rest := append(words, s.spilt...)
+	rest := words
 	if strings.HasPrefix(kind, "p") {
 		kind = kind[1:]
 		if !s.pattern && len(rest) > 0 && !rest[0].several() {

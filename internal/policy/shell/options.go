@@ -1,7 +1,6 @@
 package shell
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/internal/lib/match"
@@ -80,7 +79,6 @@ func (s *optionReader) take(words []word) (operands []word) {
 			i += s.long(w, words[i+1:])
 		case w.lit && w.option():
 			i += s.letters(w, words[i+1:], 1)
-		case s.valued(w):
 		default:
 			s.any(w)
 			if operands = append(operands, w); p.style == posix || p.sub || p.starts != "" {
@@ -92,26 +90,13 @@ func (s *optionReader) take(words []word) (operands []word) {
 }
 
 // any takes a word that isn't literal: one of unknown number, or that may begin
-// with a dash, counts as every option that the program has.
+// with a dash, may be every option that the program has.
 func (s *optionReader) any(w word) {
-	s.several = s.several || w.several() && w.option()
 	switch {
 	case w.lit || !w.option(), s.t.dotless && w.glob && strings.Contains(w.text, "."):
-	case s.t.sharp:
-		s.raise(Destructive, clip(w.src)+" may be any option, and some do harm")
-	case s.t.any:
-		s.raise(WriteWorkspace, clip(w.src)+" may be any option, and not all are known")
+	case s.t.sharp, s.t.any && s.p.class == "":
+		s.r.hides(clip(w.src) + " may be any option of " + s.name)
 	}
-}
-
-// argument takes the word behind an option: if it may become several words, those
-// behind the first are anything.
-func (s *optionReader) argument(o option, name string, w word) {
-	if w.several() {
-		s.any(w)
-		s.spilt = append(s.spilt, w)
-	}
-	s.effect(o, name, w)
 }
 
 // has reports whether a table names a word as a whole, such as -version.
@@ -120,71 +105,38 @@ func (t *table) has(w word) bool {
 	return ok && len(w.text) > 2
 }
 
-// valued takes an option whose argument, in the same word, isn't literal, such as
-// -f"$FILE" and --file="$FILE"; false is a word that may be something else.
-func (s *optionReader) valued(w word) bool {
-	if w.lit || len(w.text) < 2 || w.text[0] != '-' {
-		return false
-	}
-	one := !w.several() || w.glob
-	name, _, long := strings.Cut(w.text, "=")
-	if long && (strings.HasPrefix(name, "--") || s.p.style == single) {
-		if o, ok := s.t.options[name]; ok && o.arg != 0 {
-			s.effect(o, name, w.from(len(name)+1))
-		} else {
-			s.strange(w)
-		}
-		return one
-	}
-	name = w.text[:2]
-	o, ok := s.t.options[name]
-	if !ok || o.arg != '=' || s.p.style == single {
-		return false
-	}
-	next, _ := slices.BinarySearch(s.t.sorted, name+"\x00")
-	if next < len(s.t.sorted) && strings.HasPrefix(s.t.sorted[next], name) {
-		return false // it may be a longer one with a single dash
-	}
-	s.effect(o, name, w.from(2))
-	return one
-}
-
-// long takes a long option; it returns how many of the next words belong to it. One
-// that is the beginning of others does what any of them does.
+// long takes a long option; it returns how many of the next words belong to it.
 func (s *optionReader) long(w word, next []word) (used int) {
 	name, _, joined := strings.Cut(w.text, "=")
 	if v, ok := s.t.options[w.text]; ok && joined { // a table may name one value of an option
 		s.effect(v, name, word{})
 		return 0
 	}
-	full := []string{name}
-	if _, ok := s.t.options[name]; !ok && strings.HasPrefix(name, "--") {
-		s.raise(WriteWorkspace, "option "+clip(name)+" is an abbreviation")
-		full = s.t.begin(name)
-	}
-	known := false
-	for _, name := range full {
-		o, ok := s.t.options[name]
-		switch {
-		case !ok || joined && o.arg == 0:
-			continue
-		case o.effect == 'X':
-			s.commands = append(s.commands, append([]word{w}, next...))
-			used = min(findEnd(next)+1, len(next))
-		case joined:
-			s.effect(o, name, w.from(strings.IndexByte(w.text, '=')+1))
-		case o.arg == '=' && len(next) > 0:
-			s.argument(o, name, next[0])
-			used = 1
-		default:
-			s.effect(o, name, word{})
-		}
-		known = true
-	}
-	if !known {
+	o, ok := s.t.options[name]
+	switch {
+	case !ok || joined && o.arg == 0:
 		s.strange(w)
+	case o.effect == 'X':
+		s.commands = append(s.commands, append([]word{w}, next...))
+		return min(findEnd(next)+1, len(next))
+	case joined:
+		s.effect(o, name, w.from(strings.IndexByte(w.text, '=')+1))
+	case o.arg == '=' && len(next) > 0:
+		s.argument(o, name, next[0])
+		return 1
+	default:
+		s.effect(o, name, word{})
 	}
-	return used
+	return 0
+}
+
+// argument takes the word behind an option: of one that may become several, those
+// behind the first are anything.
+func (s *optionReader) argument(o option, name string, w word) {
+	if w.several() {
+		s.r.hides(clip(w.src) + " may be more than one word of " + s.name)
+	}
+	s.effect(o, name, w)
 }
 
 // letters takes short options that share a word, from byte at on.
@@ -232,10 +184,11 @@ func (s *optionReader) assigned(w word) bool {
 // strange is an option that no table has.
 func (s *optionReader) strange(w word) {
 	s.odd = true
+	why := "option " + clip(w.src) + " of " + s.name + " isn't known"
 	switch {
+	case s.p.class == "" || s.p.class == ReadOnly:
+		s.r.hides(why)
 	case !s.t.any:
-		s.raise(Destructive, "option "+clip(w.src)+" isn't known")
-	case s.Class == ReadOnly:
-		s.raise(WriteWorkspace, "option "+clip(w.src)+" isn't known")
+		s.raise(Destructive, why)
 	}
 }

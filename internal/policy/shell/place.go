@@ -28,7 +28,6 @@ func (r *reader) reads(t *Command, w word, sc *scope) {
 	}
 	if !known {
 		t.unsure = true
-		t.escapes(r.hidden(w, sc))
 	}
 	if !known && w.text == "" {
 		return

@@ -42,7 +42,7 @@ func TestHidingACommandNeverWeakensIt(t *testing.T) {
 			}
 			for how, src := range disguises(j.Cmd) {
 				hidden++
-				if r := Classify(src, c.where); r.Class.Rank() < plain.Class.Rank() {
+				if r := Classify(src, c.where); r.Unheld().Rank() < plain.Unheld().Rank() {
 					t.Errorf("%s: %q is %s, and %s\n%s\nis %s (%s)", c.name, j.Cmd, plain.Class, how, src, r.Class, r.Reason)
 				}
 			}

@@ -61,7 +61,6 @@ type scope struct {
 	dirs  dirs
 	funcs map[string]bool // functions that are defined for certain; false while their body is read
 	loose bool            // names may mean something else here: a file was sourced
-	sums  map[string]bool // variables that have got a number here; what the environment brings isn't one
 }
 
 func (a *analysis) scope() *scope {
@@ -84,18 +83,7 @@ func (s *scope) inner() *scope {
 	if len(s.funcs) > 0 {
 		in.funcs = maps.Clone(s.funcs)
 	}
-	if len(s.sums) > 0 {
-		in.sums = maps.Clone(s.sums)
-	}
 	return in
-}
-
-// counts notes that a variable has got a number.
-func (s *scope) counts(name string) {
-	if s.sums == nil {
-		s.sums = map[string]bool{}
-	}
-	s.sums[name] = true
 }
 
 // outcome is where the shell is after a command, by how the command ended.

@@ -67,29 +67,3 @@ func (s git) secrets(sub string, words []word) {
 		}
 	}
 }
-
-// processes judges ps, which shows the variables of other processes when it is
-// asked to: by an e among letters without a dash, and among those with one that
-// it takes for such, or as a column.
-func processes(s *start, p *program) {
-	s.judge(p, s.args)
-	value := false // the next word is an option's
-	for _, w := range s.args {
-		text, long := strings.CutPrefix(w.text, "--")
-		letters, dashed := strings.CutPrefix(text, "-")
-		number := strings.Trim(letters, "0123456789,") == ""
-		taken := value
-		value = false
-		switch {
-		case !w.lit, strings.Contains(text, "env"),
-			!long && !taken && strings.Contains(letters, "e") && (!dashed || strings.ContainsAny(letters, "xu")),
-			dashed && strings.Contains(letters, "E"):
-			s.raise(EscapeAttempt, "it may show the variables of other processes")
-			return
-		case taken || number:
-		case long && !strings.Contains(text, "="), !long && !dashed && strings.ContainsAny(letters[len(letters)-1:], "oOpqtUk"),
-			!long && dashed && letters != "" && strings.ContainsAny(letters[len(letters)-1:], "CGgOopqstuUk"):
-			value = true
-		}
-	}
-}

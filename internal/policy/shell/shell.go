@@ -1,6 +1,7 @@
 package shell
 
 import (
+	"cmp"
 	"path"
 	"slices"
 	"strings"
@@ -81,9 +82,12 @@ func (c Command) Literal(i int) bool { return !slices.Contains(c.Open, i) }
 
 // Report is the judgement of a whole command.
 type Report struct {
-	Class    Class     `json:"class"`
-	Commands []Command `json:"commands"` // in the order of the source, what a command's own words run before it; never nil
-	Reason   string    `json:"reason"`   // of what made the class
+	Class     Class     `json:"class"`
+	Commands  []Command `json:"commands"`         // in the order of the source, what a command's own words run before it; never nil
+	Reason    string    `json:"reason"`           // of what made the class
+	Hidden    string    `json:"hidden,omitempty"` // why it may do more than its text shows; empty: it can't
+	NotPlain  string    `json:"-"`                // why its text can be read in more than one way; empty: it is plain
+	Redirects bool      `json:"-"`                // it reads or writes files by redirection
 }
 
 // Classify judges a string that a shell would run with -c, as the shell of its
@@ -122,13 +126,15 @@ func ClassifyArgv(argv []string, o Options) Report {
 // analysis is one judgement under way; every source that is met on it (of sh -c,
 // of eval …) reports to the same one.
 type analysis struct {
-	o        Options
-	class    Class
-	reason   string
-	commands []Command
-	level    int      // of sources within sources
-	texts    []string // what its words say that may be paths
-	spelled  int      // spellings so far
+	o         Options
+	class     Class
+	reason    string
+	commands  []Command
+	level     int      // of sources within sources
+	hidden    string   // why it may do more than is listed
+	notPlain  string   // why the source isn't plain
+	redirects bool     // from or to files
+	texts     []string // what its words say that may be paths
 }
 
 func newAnalysis(o Options) *analysis {
@@ -168,6 +174,14 @@ func (a *analysis) add(c Command) {
 	a.commands = append(a.commands, c)
 }
 
+// hides notes that the source may do more than its text shows. What only reads runs in
+// a boundary that holds it to that, so it stays what it is; anything else is Unparsable.
+func (a *analysis) hides(why string) {
+	if a.hidden == "" {
+		a.hidden = why
+	}
+}
+
 // report is the judgement, when everything has been read. A command that reads
 // unknown files may read any file that the source names.
 func (a *analysis) report() Report {
@@ -181,5 +195,32 @@ func (a *analysis) report() Report {
 			}
 		}
 	}
-	return Report{Class: a.class, Commands: a.commands, Reason: a.reason}
+	if a.hidden != "" && a.class != ReadOnly {
+		a.raise(Unparsable, a.hidden)
+	}
+	return Report{Class: a.class, Commands: a.commands, Reason: a.reason, Hidden: a.hidden, NotPlain: cmp.Or(a.notPlain, a.hidden), Redirects: a.redirects}
+}
+
+// Unheld is the class where no boundary holds what only reads to that.
+func (r Report) Unheld() Class {
+	if r.Hidden != "" {
+		return Unparsable
+	}
+	return r.Class
+}
+
+// secretWords says which of the words of a source names a place where keys are
+// kept, or nothing.
+func (a *analysis) secretWords() string {
+	for _, text := range a.texts {
+		for f := range strings.FieldsFuncSeq(text, func(c rune) bool { return strings.ContainsRune(" \t\n,;:=\"'`", c) }) {
+			if f[0] != '/' && f[0] != '.' && !strings.Contains(f, "/.") && !strings.Contains(f, "id_") {
+				continue // nearly every word
+			}
+			if why := Secret(path.Clean("/" + f)); why != "" {
+				return why
+			}
+		}
+	}
+	return ""
 }

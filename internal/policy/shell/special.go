@@ -14,10 +14,8 @@ func special(base string, p *program) func(*start, *program) {
 	switch {
 	case names("find,gfind", base):
 		return find
-	case names("sed,gsed,ssed", base):
-		return sed
-	case strings.HasPrefix(p.name, "awk,"):
-		return awk
+	case names("sed,gsed,ssed", base), strings.HasPrefix(p.name, "awk,"):
+		return script
 	case strings.HasPrefix(p.name, "tar,"):
 		return tar
 	case strings.HasPrefix(p.name, "less,"):
@@ -26,12 +24,8 @@ func special(base string, p *program) func(*start, *program) {
 		return remote
 	case strings.HasPrefix(p.name, "make,"):
 		return targets
-	case strings.HasPrefix(p.name, "yq"), strings.HasPrefix(p.name, "jq"):
-		return jq
-	case strings.HasPrefix(p.name, "psql,"):
-		return database
-	case base == "ps":
-		return processes
+	case strings.HasPrefix(p.name, "yq"), strings.HasPrefix(p.name, "jq"), strings.HasPrefix(p.name, "psql,"):
+		return queries
 	case base == "getent":
 		return getent
 	case names("ln,gln,link", base):
@@ -82,20 +76,17 @@ func tar(s *start, p *program) {
 	}
 }
 
+// pagerPlain is an option of a pager that is no more than it looks like.
+var pagerPlain = match.Lazy(`^-(?:[A-Za-z]+|[0-9]+|[bhjxyz][0-9.]+|-[a-z-]+)$`)
+
 // pager judges less and its kin, whose +COMMAND does anything they can.
 func pager(s *start, p *program) {
-	operands := s.options(p, s.args)
 	for _, w := range s.args {
-		if len(w.text) > 2 && w.option() && strings.IndexByte("bhjxyz", w.text[1]) >= 0 && strings.Trim(w.text[2:], "0123456789.,-") != "" ||
-			w.option() && strings.Contains(w.text, "$") || strings.ContainsAny(w.text, "\n\r") {
-			s.raise(Unparsable, clip(w.src)+" holds more options or commands of the pager")
+		if strings.HasPrefix(w.text, "+") || w.option() && !pagerPlain.Match(w.text) || strings.ContainsAny(w.text, "\n\r") {
+			s.r.hides(clip(w.src) + " holds more options or commands of the pager")
 		}
 	}
-	for _, w := range operands {
-		if strings.HasPrefix(w.text, "+") && strings.Trim(w.text, "+GgFf0123456789") != "" && !strings.HasPrefix(w.text, "+/") {
-			s.raise(Unparsable, clip(w.src)+" is a command of the pager")
-			continue
-		}
+	for _, w := range s.options(p, s.args) {
 		s.read(w)
 	}
 }
@@ -147,8 +138,12 @@ func targets(s *start, p *program) {
 // loading finds operators of yq that read a file or a variable, or run a program.
 var loading = match.Lazy(`(^|[^.\w"])(\w*_)?load(_\w+)?\s*\(|env\(|system`)
 
-// jq judges the filters of jq and yq: those that load, write or tell secrets.
-func jq(s *start, p *program) {
+// clientCommand finds what clients of databases take for a command of their own.
+var clientCommand = match.Lazy(`(?i)^\s*\.|\\|program|load_extension`)
+
+// queries judges the filters of jq and yq, those that load, write or tell secrets, and what
+// clients of databases are told: their own commands run programs.
+func queries(s *start, p *program) {
 	var words []word
 	for i := 0; i < len(s.args); i++ {
 		w := s.args[i]
@@ -162,22 +157,13 @@ func jq(s *start, p *program) {
 	}
 	s.judge(p, words)
 	for _, w := range s.args {
-		if strings.Contains(w.text, "import ") || strings.Contains(w.text, "include ") || p.name == "yq" && loading.Get().MatchString(w.text) {
+		if strings.HasPrefix(p.name, "psql,") {
+			if !w.lit || clientCommand.Get().MatchString(w.text) {
+				s.raise(Unparsable, clip(w.src)+" may be a command of the client")
+			}
+		} else if strings.Contains(w.text, "import ") || strings.Contains(w.text, "include ") || p.name == "yq" && loading.Get().MatchString(w.text) {
 			s.raise(Destructive, "the filter reads other files or runs programs")
 		}
-	}
-}
-
-// clientCommand finds what clients of databases take for a command of their own.
-var clientCommand = match.Lazy(`(?i)^\s*\.|\\|program|load_extension`)
-
-// database judges clients of databases, whose own commands run programs.
-func database(s *start, p *program) {
-	s.judge(p, s.args)
-	if i := slices.IndexFunc(s.args, func(w word) bool { return !w.lit || clientCommand.Get().MatchString(w.text) }); i >= 0 {
-		s.raise(Unparsable, clip(s.args[i].src)+" may be a command of the client")
-	} else if !s.version && !slices.ContainsFunc(s.args, func(w word) bool { return !w.option() }) {
-		s.raise(Unparsable, "it runs what it reads, which only shows then")
 	}
 }
 

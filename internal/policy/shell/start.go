@@ -33,9 +33,7 @@ type start struct {
 
 // said is what the options of a program say of it and of its other words.
 type said struct {
-	several  bool     // a word may become several options
 	odd      bool     // an option isn't known
-	spilt    []word   // words behind an option that may become several
 	pattern  bool     // an option has brought what the first operand would be
 	inplace  bool     // operands are written instead of read
 	target   bool     // an option has named the place that is written
@@ -59,11 +57,6 @@ func (r *reader) simple(c *syntax.CallExpr, sc *scope, in input, paths Command) 
 			continue
 		}
 		r.assignment(as, sc, &paths, len(c.Args) > 0)
-	}
-	if len(c.Args) == 0 {
-		for _, as := range c.Assigns {
-			sc.keeps(as)
-		}
 	}
 	words := make([]word, len(c.Args))
 	for i, w := range c.Args {

@@ -1,8 +1,6 @@
 package shell
 
 import (
-	"maps"
-	"slices"
 	"strings"
 
 	"github.com/belay-run/belay/internal/lib/match"
@@ -27,11 +25,10 @@ func lookup(name string) *program { return (*index.Get(makeIndex))[name] }
 // table is an option table, read.
 type table struct {
 	options map[string]option
-	any     bool     // options beyond the table change nothing
-	files   bool     // @FILE stands for the words in a file
-	dotless bool     // no option has a dot
-	sharp   bool     // some option does more than the program without options
-	sorted  []string // their names, for abbreviations
+	any     bool // options beyond the table change nothing
+	files   bool // @FILE stands for the words in a file
+	dotless bool // no option has a dot
+	sharp   bool // some option does more than the program without options
 }
 
 // readTable reads what a row says of options.
@@ -68,23 +65,12 @@ func readTable(opts string) *table {
 		t.options[name] = o
 		t.sharp = t.sharp || o.effect != 0 && strings.IndexByte("rpPv", o.effect) < 0
 	}
-	t.sorted = slices.Sorted(maps.Keys(t.options))
 	return t
 }
 
 // table is the row's option table. It must not be changed.
 func (p *program) table() *table {
 	return p.read.Get(func() *table { return readTable(p.opts) })
-}
-
-// begin are the options that begin with a text.
-func (t *table) begin(text string) []string {
-	from, _ := slices.BinarySearch(t.sorted, text)
-	to := from
-	for to < len(t.sorted) && strings.HasPrefix(t.sorted[to], text) {
-		to++
-	}
-	return t.sorted[from:to]
 }
 
 // names reports whether a list separated by commas has a name.

@@ -13,6 +13,8 @@ import (
 var (
 	// quietVariables change how output looks, or nothing.
 	quietVariables = [...]string{"LC_*", "LANG", "LANGUAGE", "TZ", "TERM", "COLUMNS", "LINES", "NO_COLOR", "CLICOLOR", "CLICOLOR_FORCE", "FORCE_COLOR", "COLORTERM", "CI", "LS_COLORS", "GREP_COLOR", "GREP_COLORS", "RUST_BACKTRACE", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONIOENCODING", "PYTHONUTF8", "GIT_TERMINAL_PROMPT", "GIT_OPTIONAL_LOCKS", "GIT_AUTHOR_*", "GIT_COMMITTER_*", "GIT_LITERAL_PATHSPECS", "GIT_MERGE_AUTOEDIT", "DEBIAN_FRONTEND", "QUOTING_STYLE", "BLOCK_SIZE", "TIME_STYLE"}
+	// countedVariables hold numbers: bash evaluates what they get.
+	countedVariables = [...]string{"RANDOM", "SRANDOM", "SECONDS", "LINENO", "OPTIND", "HISTCMD", "BASHPID", "BASH_SUBSHELL", "BASH_ARGV0", "COMP_POINT", "COMP_CWORD", "EPOCHSECONDS", "UID", "EUID", "PPID", "SHLVL"}
 	// commandVariables hold a command that programs run.
 	commandVariables = [...]string{"PAGER", "GIT_PAGER", "MANPAGER", "BAT_PAGER", "GH_PAGER", "AWS_PAGER", "SYSTEMD_PAGER", "PSQL_PAGER", "EDITOR", "VISUAL", "GIT_EDITOR", "GIT_SEQUENCE_EDITOR", "FCEDIT", "SUDO_EDITOR", "BROWSER", "GIT_SSH_COMMAND", "GIT_SSH", "GIT_ASKPASS", "SSH_ASKPASS", "GIT_EXTERNAL_DIFF", "GIT_PROXY_COMMAND", "RSYNC_RSH", "CVS_RSH", "RUSTC_WRAPPER", "SHELL"}
 	// rulingVariables change what names, words or files mean, or load code into
@@ -53,18 +55,14 @@ func (r *reader) assignment(as *syntax.Assign, sc *scope, t *Command, seen bool)
 	}
 }
 
-// keeps notes an assignment that lasts: the variable has a number from here on.
-func (s *scope) keeps(as *syntax.Assign) {
-	if as.Name != nil && !as.Append && as.Index == nil && digits(as.Value) {
-		s.counts(as.Name.Value)
-	}
-}
-
 // variable judges what setting a variable does; seen says that programs see it
 // even if they didn't before.
 func (r *reader) variable(t *Command, name string, value word, sc *scope, seen bool) {
 	if value.lit && value.text != "" && value.text[0] == '/' {
 		t.escapes(Secret(path.Clean(value.text)))
+	}
+	if oneOf(name, countedVariables[:]...) && !(value.lit && wholeNumber(value.text)) {
+		r.hides("bash evaluates what " + name + " gets")
 	}
 	switch {
 	case listed(quietVariables[:], name):
@@ -79,10 +77,6 @@ func (r *reader) variable(t *Command, name string, value word, sc *scope, seen b
 		} else if seen {
 			t.raise(WriteWorkspace, "PYTHONPATH brings code of the workspace")
 		}
-	case name == "NODE_OPTIONS" && value.lit && wholeNumber(strings.TrimPrefix(value.text, "--max-old-space-size=")):
-		t.raise(WriteWorkspace, "the program may use more memory")
-	case name == "GIT_TRACE" && value.lit && oneOf(value.text, "0", "1", "2", "true"):
-		t.raise(WriteWorkspace, "git says more")
 	case listed(rulingVariables[:], name):
 		t.raise(Unparsable, "with "+name+" set, names and files may mean something else")
 	case seen:

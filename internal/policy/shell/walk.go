@@ -36,6 +36,9 @@ func (a *analysis) script(src string, d Dialect, sc *scope, wrapped []string) {
 		a.raise(Unparsable, "it is nested deeper than anybody reads")
 		return
 	}
+	if a.notPlain == "" {
+		a.notPlain, a.redirects = notPlain(f)
+	}
 	before := len(a.commands)
 	r.list(f.Stmts, sc)
 	a.wrapped(before, wrapped)
@@ -175,7 +178,6 @@ func (r *reader) compound(c syntax.Command, sc *scope) outcome {
 				r.word(w, sc)
 			}
 			var t Command
-			sc.counts(l.Name.Value)
 			r.variable(&t, l.Name.Value, word{src: "…"}, sc, false)
 			r.record(t, "for")
 		case *syntax.CStyleLoop:
@@ -270,20 +272,10 @@ func (r *reader) substitution(c *syntax.CmdSubst, sc *scope) {
 	if c.TempFile || c.ReplyVar {
 		r.raise(Unparsable, "a substitution that only some shells know")
 	}
-	if c.Backquotes && knotted(r.source(c)) {
+	if src := r.source(c); c.Backquotes && (strings.Count(src, "`") != 2 || strings.Contains(src, "\\")) {
 		r.raise(Unparsable, "quotes within backquotes, which readers take apart in different ways")
 	}
 	r.list(c.Stmts, sc.inner())
-}
-
-// knotted reports whether what stands between backquotes has backquotes of its
-// own, or backslashes that a shell takes away before it reads the rest.
-func knotted(src string) bool {
-	if len(src) < 2 {
-		return true
-	}
-	src = src[1 : len(src)-1]
-	return strings.Contains(src, "`") || strings.Contains(src, `\$`) || strings.Contains(src, `\\`) || strings.Contains(src, "\\\n")
 }
 
 // function judges a body where it is defined: what it does counts even if it is

@@ -1,25 +1,21 @@
 package shell
 
 import (
-	"slices"
-	"strconv"
 	"strings"
-	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
+
+	"github.com/belay-run/belay/internal/lib/match"
 )
 
 // word is what is known of a word after expansion.
 type word struct {
-	text  string       // if lit the value, else what begins every value it can have
-	src   string       // as written; of a literal one the value
-	lit   bool         // the value is known
-	glob  bool         // not lit, but only names of existing files: text is the pattern
-	split bool         // may become several words, or none
-	brace bool         // several only because of braces: text begins each of them
-	node  *syntax.Word // of one that isn't lit, where it stands in a source
-	skip  int          // how much of what it says has been taken
-	named bool         // what it says are names that git gives, or numbers: no dash begins one
+	text  string // if lit the value, else what begins every value it can have
+	src   string // as written; of a literal one the value
+	lit   bool   // the value is known
+	glob  bool   // not lit, but only names of existing files: text is the pattern
+	split bool   // may become several words, or none
+	brace bool   // several only because of braces: text begins each of them
 }
 
 func literal(s string) word { return word{text: s, src: s, lit: true} }
@@ -32,7 +28,7 @@ func (w word) option() bool {
 	if w.lit {
 		return len(w.text) > 1 && w.text[0] == '-'
 	}
-	return !w.named && (w.split && !w.glob && !w.brace || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[{", w.text[0]) >= 0 && w.split)
+	return w.split && !w.glob && !w.brace || w.text == "" || w.text[0] == '-' || strings.IndexByte("*?[{", w.text[0]) >= 0 && w.split
 }
 
 // several reports whether a word may become several words, or none.
@@ -43,7 +39,6 @@ func (w word) from(n int) word {
 	if w.lit {
 		return literal(w.text[n:])
 	}
-	w.skip += min(n, len(w.text))
 	w.text = w.text[min(n, len(w.text)):]
 	w.src = w.src[min(n, len(w.src)):]
 	return w
@@ -92,54 +87,11 @@ func (r *reader) word(w *syntax.Word, sc *scope) word {
 	r.spells(text)
 	switch {
 	case b.open || b.brace > 0:
-		return word{text: text, src: src, split: b.split || b.brace > 0, brace: !b.split, node: w, named: namesCommit(w, sc) || r.numeral(w, sc)}
+		return word{text: text, src: src, split: b.split || b.brace > 0, brace: !b.split}
 	case b.glob:
-		return word{text: text, src: src, glob: true, split: true, node: w}
+		return word{text: text, src: src, glob: true, split: true}
 	}
 	return literal(text)
-}
-
-// numeral reports whether a word is a parameter that holds a number.
-func (r *reader) numeral(w *syntax.Word, sc *scope) bool {
-	parts := w.Parts
-	if q, ok := parts[0].(*syntax.DblQuoted); ok && len(parts) == 1 {
-		parts = q.Parts
-	}
-	if len(parts) != 1 {
-		return false
-	}
-	p, ok := parts[0].(*syntax.ParamExp)
-	return ok && (counter(p) || p.Param != nil && !p.Excl && p.Index == nil && p.Slice == nil && p.Repl == nil && p.Exp == nil && r.facts.numeric[p.Param.Value] && sc.sums[p.Param.Value])
-}
-
-// namesCommit reports whether a word is the names of commits that git prints, such
-// as $(git merge-base main HEAD), quoted or not, or begins with one and continues
-// with what is no option.
-func namesCommit(w *syntax.Word, sc *scope) bool {
-	parts := w.Parts
-	if q, ok := parts[0].(*syntax.DblQuoted); ok {
-		parts = slices.Concat(q.Parts, parts[1:])
-	}
-	if len(parts) == 0 || len(parts) > 2 || sc.defines("git") || sc.loose {
-		return false
-	}
-	if len(parts) == 2 {
-		if l, ok := parts[1].(*syntax.Lit); !ok || l.Value[0] != '.' && l.Value[0] != ':' {
-			return false
-		}
-	}
-	c, ok := parts[0].(*syntax.CmdSubst)
-	if !ok || len(c.Stmts) != 1 || len(c.Stmts[0].Redirs) > 0 {
-		return false
-	}
-	call, ok := c.Stmts[0].Cmd.(*syntax.CallExpr)
-	if !ok || len(call.Assigns) > 0 || len(call.Args) < 2 || call.Args[0].Lit() != "git" || !oneOf(call.Args[1].Lit(), "merge-base", "rev-parse") {
-		return false
-	}
-	return !slices.ContainsFunc(call.Args[2:], func(a *syntax.Word) bool {
-		s := a.Lit()
-		return s == "" || s[0] == '-' && !oneOf(s, "--short", "--verify") || s[0] == '~' || !plain(strings.ReplaceAll(s, "~", ""))
-	})
 }
 
 // spells notes a text of the source that may be a path.
@@ -282,59 +234,10 @@ func (b *builder) single(q *syntax.SglQuoted) {
 	b.put(s)
 }
 
-// ansi decodes what stands in $'…'; not ok is an escape that shells differ in.
-func ansi(s string) (string, bool) {
-	var out strings.Builder
-	for i := 0; i < len(s); i++ {
-		if s[i] != '\\' {
-			out.WriteByte(s[i])
-			continue
-		}
-		if i++; i == len(s) {
-			return "", false
-		}
-		if k := strings.IndexByte(`abefnrtv\'"?E`, s[i]); k >= 0 {
-			out.WriteByte("\a\b\x1b\f\n\r\t\v\\'\"?\x1b"[k])
-			continue
-		}
-		n, c, ok := numeric(s[i:])
-		if !ok {
-			return "", false
-		}
-		i += n - 1
-		out.WriteString(c)
-	}
-	if oddText(out.String()) != "" || !utf8.ValidString(out.String()) {
-		return "", false
-	}
-	return out.String(), true
-}
+// ansi decodes what stands in $'…'; not ok is an escape that isn't a usual one.
+func ansi(s string) (string, bool) { return ansiEscapes.Replace(s), ansiPlain.Match(s) }
 
-// numeric decodes \xHH, \NNN, \uHHHH and \UHHHHHHHH without the backslash.
-func numeric(s string) (n int, text string, ok bool) {
-	base, most, skip := 8, 3, 0
-	switch s[0] {
-	case 'x':
-		base, most, skip = 16, 2, 1
-	case 'u':
-		base, most, skip = 16, 4, 1
-	case 'U':
-		base, most, skip = 16, 8, 1
-	}
-	n = skip
-	for n < len(s) && n < skip+most && isDigit(s[n], base) {
-		n++
-	}
-	v, err := strconv.ParseUint(s[skip:n], base, 32)
-	if err != nil || v == 0 || v >= utf8.RuneSelf {
-		return 0, "", false
-	}
-	return n, string(rune(v)), true
-}
-
-func isDigit(c byte, base int) bool {
-	if base == 8 {
-		return c >= '0' && c <= '7'
-	}
-	return c >= '0' && c <= '9' || c >= 'a' && c <= 'f' || c >= 'A' && c <= 'F'
-}
+var (
+	ansiPlain   = match.Lazy(`^(?:[^\\]|\\[nt\\'"])*$`)
+	ansiEscapes = strings.NewReplacer(`\\`, `\`, `\n`, "\n", `\t`, "\t", `\'`, "'", `\"`, `"`)
+)

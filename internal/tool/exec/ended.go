@@ -41,7 +41,13 @@ func (j *job) ended() (tool.Result, error) {
 	if end.How != process.Exited && (v == nil || end.How != endOutput) { // a limit that it met meanwhile isn't what ended it
 		return tool.Result{}, j.stopped(text, ref)
 	}
-	text = closed(text) + fmt.Sprintf("exit %d", end.Code)
+	notes := ""
+	if j.call.Box != nil && j.call.Box.Notes != nil {
+		for _, n := range j.call.Box.Notes(end, text, j.p.Dir) {
+			notes += "[" + n + "]\n"
+		}
+	}
+	text = closed(text) + notes + fmt.Sprintf("exit %d", end.Code)
 	if end.Signal != "" {
 		text += " (ended by " + end.Signal + ")"
 	}

@@ -102,6 +102,7 @@ func Exec(cfg Config) tool.Tool {
 		if err != nil {
 			return tool.Result{}, err
 		}
+		p.Env = append(p.Env, c.Quiet...)
 		r, _, err := p.Run(ctx, c)
 		return r, err
 	})}

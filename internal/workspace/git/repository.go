@@ -27,8 +27,9 @@ type Repository struct {
 	Common string // the git folder that all work trees of the repository share
 	Format string // of its ids: sha1, sha256
 
-	git Git
-	off []setting // what its configuration would make git run
+	git    Git
+	off    []setting // what its configuration would make git run
+	obeyed bool      // it has a setting that a git which is only kept quiet obeys
 }
 
 // Open finds the repository that a folder is in, as git would, and holds every
@@ -198,6 +199,7 @@ func (g Git) open(ctx context.Context, r *Repository) (*Repository, error) {
 			if off, ok := neutral(s); ok {
 				r.off = append(r.off, off)
 			}
+			r.obeyed = r.obeyed || obeyed(s)
 		}
 	}
 	return r, nil
