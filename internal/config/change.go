@@ -179,7 +179,7 @@ func (w *Workspace) there(ctx context.Context, s belay.Settings) error {
 	if s.Mode == belay.ModeBypass || s.Boundary != "" {
 		r, err := w.Rules()
 		if err == nil {
-			err = r.Permit(s, "")
+			err = r.Permit(s, "boundary")
 		}
 		if err != nil {
 			return err
