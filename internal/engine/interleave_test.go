@@ -24,6 +24,7 @@ import (
 	"github.com/belay-run/belay/internal/policy"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/testkit/memory"
+	"github.com/belay-run/belay/internal/testkit/sample"
 	"github.com/belay-run/belay/internal/tool"
 	"github.com/belay-run/belay/internal/tool/file"
 )
@@ -354,7 +355,7 @@ func again(t *testing.T, seed uint64) {
 // witness: no change is lost unless its thread was told of a conflict.
 // Guarantee: T20.
 func TestNoUpdateIsLostWithoutAConflict(t *testing.T) {
-	made, conflicts, n := 0, 0, *interleavings
+	made, conflicts, n := 0, 0, sample.Of(*interleavings)
 	if raceEnabled {
 		n = min(n, 50)
 	}
@@ -400,7 +401,7 @@ func (t appender) Run(_ context.Context, c tool.Call) (tool.Result, error) {
 // nothing of digests, holds the workspace against the changes of the others.
 // Guarantee: E22.
 func TestAProgramHoldsTheWorkspaceInItsSession(t *testing.T) {
-	made, n := 0, *interleavings/4
+	made, n := 0, sample.Of(*interleavings/4)
 	if raceEnabled {
 		n = min(n, 25)
 	}

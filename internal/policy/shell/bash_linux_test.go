@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/belay-run/belay/internal/testkit/needs"
+	"github.com/belay-run/belay/internal/testkit/sample"
 )
 
 // This binary is three things: the test, the helper that is the first process
@@ -107,7 +108,7 @@ func TestShellsStartNothingThatIsntListed(t *testing.T) {
 // differ plays sources in a shell: BELAY_SHELLFUZZ says how many that have a
 // judgement, or for how long.
 func differ(t *testing.T, p player) {
-	p.count, p.until = 1000/fewer, time.Now().Add(3*time.Hour)
+	p.count, p.until = sample.Of(1000/fewer), time.Now().Add(3*time.Hour)
 	if s := os.Getenv("BELAY_SHELLFUZZ"); s != "" {
 		if d, err := time.ParseDuration(s); err == nil {
 			p.count, p.until = math.MaxInt, time.Now().Add(d)

@@ -55,7 +55,7 @@ func toolMutants() []mutant {
 			never("sandbox.ServeHTTP", "!ok"),
 			"sandbox HostsAreReached|RefusedHosts"},
 		{"the sandbox's filter without effect isn't noticed",
-			swap("sandbox/boxinit.filterCalls", "callFilter(h.p.Try[Net] || h.p.Network == networkFull)", "filter{{Code: unix.BPF_RET | unix.BPF_K, K: retAllow}}"),
+			swap("sandbox/boxinit.filterCalls", "callFilter(h.mayReach())", "filter{{Code: unix.BPF_RET | unix.BPF_K, K: retAllow}}"),
 			"sandbox LevelsAre"},
 		{"what a killed runtime started goes on without a boundary",
 			never("process.left", "!Alive(o.pid, o.start)"),
