@@ -47,15 +47,6 @@ type ViewRow struct {
 	Adds []Sum    // to sums of the view
 }
 
-// DataRows are rows with data and nothing besides.
-func DataRows(data map[string][]byte) map[string]ViewRow {
-	rows := make(map[string]ViewRow, len(data))
-	for key, d := range data {
-		rows[key] = ViewRow{Data: d}
-	}
-	return rows
-}
-
 // ListSizes is the kind of the sums that say how many rows stand in each list.
 const ListSizes = "sizes of lists"
 

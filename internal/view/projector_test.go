@@ -16,6 +16,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite"
+	"github.com/belay-run/belay/internal/store/storetest"
 	"github.com/belay-run/belay/internal/testkit/memory"
 	"github.com/belay-run/belay/internal/view"
 )
@@ -259,7 +260,7 @@ func TestARowThatCannotBeReadIsMadeAnew(t *testing.T) {
 	if err := view.Catchup(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.SaveView(t.Context(), "sessions/10", w.end(), w.end(), store.DataRows(map[string][]byte{"1/sess_1": []byte("{")})); err != nil {
+	if err := st.SaveView(t.Context(), "sessions/10", w.end(), w.end(), storetest.DataRows(map[string][]byte{"1/sess_1": []byte("{")})); err != nil {
 		t.Fatal(err)
 	}
 	w.add(story()[5:]...)

@@ -147,7 +147,7 @@ func choose(ctx context.Context, a *command.Program, st store.Store, ws string) 
 		}
 	}
 	if left > 0 && !a.Interactive() {
-		return 0, belay.Errorf(belay.CodeUsage, "which of %s to trust is for a person to say, and there is no terminal", term.Plural(left, "file")).At(ws).WithHint("look at a file, then: belay trust PATH")
+		return 0, belay.Errorf(belay.CodeUsage, "whether to trust %s is for a person to say, and there is no terminal", term.Plural(left, "file")).At(ws).WithHint("look at a file, then: belay trust PATH")
 	}
 	return belay.ExitOK, nil
 }

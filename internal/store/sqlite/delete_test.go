@@ -15,6 +15,7 @@ import (
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
+	"github.com/belay-run/belay/internal/store/storetest"
 )
 
 // TestADeletionGoesOnWhereItWasCutShort lets a process die before each of a
@@ -124,7 +125,7 @@ func wordy(t *testing.T, db *DB, b *work) {
 		}
 		b.b.After++
 	}
-	if err := db.SaveView(t.Context(), "list", 0, 1, store.DataRows(map[string][]byte{"1/" + string(b.b.Session): []byte(words)})); err != nil {
+	if err := db.SaveView(t.Context(), "list", 0, 1, storetest.DataRows(map[string][]byte{"1/" + string(b.b.Session): []byte(words)})); err != nil {
 		t.Fatal(err)
 	}
 }

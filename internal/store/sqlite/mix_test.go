@@ -12,6 +12,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/store"
+	"github.com/belay-run/belay/internal/store/storetest"
 )
 
 // mix writes a bit of everything into a store: streams of several sessions
@@ -91,7 +92,7 @@ func (m *mix) commands(ctx context.Context, b *store.Batch, ref belay.Ref) error
 	if err != nil {
 		return err
 	}
-	return m.db.SaveView(ctx, "list", at, at+1, store.DataRows(map[string][]byte{strconv.Itoa(m.n): []byte("row")}))
+	return m.db.SaveView(ctx, "list", at, at+1, storetest.DataRows(map[string][]byte{strconv.Itoa(m.n): []byte("row")}))
 }
 
 func (m *mix) steps(ctx context.Context, n int) error {

@@ -8,9 +8,9 @@ import (
 	"time"
 
 	"github.com/belay-run/belay"
-	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
+	"github.com/belay-run/belay/internal/store/storetest"
 )
 
 // TestRowsOutOfOrderEndAReadInsteadOfRepeatingIt exchanges the pages of a
@@ -33,7 +33,7 @@ func TestRowsOutOfOrderEndAReadInsteadOfRepeatingIt(t *testing.T) {
 	for i := range facts {
 		rows[fmt.Sprintf("row %05d", i)] = []byte("x")
 	}
-	if err := db.SaveView(t.Context(), "v", 0, 1, store.DataRows(rows)); err != nil {
+	if err := db.SaveView(t.Context(), "v", 0, 1, storetest.DataRows(rows)); err != nil {
 		t.Fatal(err)
 	}
 	roots := map[string]int{}

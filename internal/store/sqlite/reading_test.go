@@ -151,7 +151,7 @@ func keepsAView(t *testing.T, db *DB) {
 	}
 	big := make([]byte, 1<<20) // doesn't fit into what is left of any page
 	for i, rows := range []map[string][]byte{{"b": big, "c": []byte("c")}, {"a": []byte("a"), "c": nil}} {
-		if err := db.SaveView(ctx, "test", from+store.Position(i), from+store.Position(i)+1, store.DataRows(rows)); err != nil {
+		if err := db.SaveView(ctx, "test", from+store.Position(i), from+store.Position(i)+1, storetest.DataRows(rows)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -179,7 +179,7 @@ func keepsAView(t *testing.T, db *DB) {
 func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	dir := smallDisk(t, "size=8m")
 	db := openStore(t, dir, Options{})
-	if err := db.SaveView(t.Context(), "test", 0, 1, store.DataRows(map[string][]byte{"c": []byte("old"), "d": []byte("d")})); err != nil {
+	if err := db.SaveView(t.Context(), "test", 0, 1, storetest.DataRows(map[string][]byte{"c": []byte("old"), "d": []byte("d")})); err != nil {
 		t.Fatal(err)
 	}
 	fill(t, dir)
@@ -187,7 +187,7 @@ func TestViewsInMemoryAreWrittenWhenThereIsSpaceAgain(t *testing.T) {
 	if err := os.Remove(filepath.Join(dir, "filler")); err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SaveView(t.Context(), "test", 3, 4, store.DataRows(map[string][]byte{"e": []byte("e")})); err != nil || db.kept.any.Load() {
+	if err := db.SaveView(t.Context(), "test", 3, 4, storetest.DataRows(map[string][]byte{"e": []byte("e")})); err != nil || db.kept.any.Load() {
 		t.Fatalf("with space again: %v, kept %v", err, db.kept.byName)
 	}
 	other := openStore(t, dir, Options{})

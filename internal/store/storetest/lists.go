@@ -166,3 +166,12 @@ func (v *listed) sums(q store.ViewSums) (want []store.Sum) {
 	}
 	return want
 }
+
+// DataRows are rows with data and nothing besides.
+func DataRows(data map[string][]byte) map[string]store.ViewRow {
+	rows := make(map[string]store.ViewRow, len(data))
+	for key, d := range data {
+		rows[key] = store.ViewRow{Data: d}
+	}
+	return rows
+}

@@ -91,12 +91,12 @@ var restLaws = []law{
 	}},
 	{"a view moves only from where it is", func(l *lab) {
 		save := func(from, to store.Position, rows map[string][]byte) error {
-			return l.SaveView(l.Context(), "tasks", from, to, store.DataRows(rows))
+			return l.SaveView(l.Context(), "tasks", from, to, DataRows(rows))
 		}
 		l.must(save(0, 5, map[string][]byte{"a": []byte("1"), "b": []byte("2")}))
 		l.is(save(0, 9, map[string][]byte{"a": []byte("lost")}), store.ErrConflict)
 		l.is(save(6, 9, map[string][]byte{"a": nil}), store.ErrConflict)
-		l.must(l.SaveView(l.Context(), "other", 0, 1, store.DataRows(map[string][]byte{"a": []byte("theirs")})))
+		l.must(l.SaveView(l.Context(), "other", 0, 1, DataRows(map[string][]byte{"a": []byte("theirs")})))
 		l.must(save(5, 8, map[string][]byte{"b": nil, "c": {}}))
 		l.reopen()
 		at, err := l.ViewPosition(l.Context(), "tasks")
@@ -107,8 +107,8 @@ var restLaws = []law{
 		}
 	}},
 	{"a view that is reset has no rows and begins again", func(l *lab) {
-		l.must(l.SaveView(l.Context(), "tasks", 0, 5, store.DataRows(map[string][]byte{"a": []byte("1")})))
-		l.must(l.SaveView(l.Context(), "other", 0, 5, store.DataRows(map[string][]byte{"a": []byte("1")})))
+		l.must(l.SaveView(l.Context(), "tasks", 0, 5, DataRows(map[string][]byte{"a": []byte("1")})))
+		l.must(l.SaveView(l.Context(), "other", 0, 5, DataRows(map[string][]byte{"a": []byte("1")})))
 		l.must(l.SaveView(l.Context(), "tasks", 5, 0, nil))
 		at, err := l.ViewPosition(l.Context(), "tasks")
 		l.must(err)
@@ -117,7 +117,7 @@ var restLaws = []law{
 		if row, err := l.ViewRow(l.Context(), "tasks", "a"); at != 0 || row != nil || err != nil {
 			l.Fatalf("at %d, row %q, %v", at, row, err)
 		}
-		l.must(l.SaveView(l.Context(), "tasks", 0, 2, store.DataRows(map[string][]byte{"b": []byte("2")})))
+		l.must(l.SaveView(l.Context(), "tasks", 0, 2, DataRows(map[string][]byte{"b": []byte("2")})))
 		sameMap(l, "rows", l.rows("tasks"), map[string]string{"b": "2"})
 	}},
 	{"views of any size come in key order", func(l *lab) {
@@ -125,7 +125,7 @@ var restLaws = []law{
 		for i := range 1200 {
 			rows[fmt.Sprintf("%04d", i*7919%1200)] = []byte("x")
 		}
-		l.must(l.SaveView(l.Context(), "big", 0, 1, store.DataRows(rows)))
+		l.must(l.SaveView(l.Context(), "big", 0, 1, DataRows(rows)))
 		if got := l.rows("big"); len(got) != 1201 {
 			l.Fatalf("got %d rows", len(got))
 		}
