@@ -53,7 +53,7 @@ test: ## the tests, and a sample of the stories, which STORIES=1 plays all; noth
 	@BELAY_SAMPLE="$(STORIES) $$(git rev-parse HEAD 2>/dev/null || date +%j)" go test -vet=off -timeout 20m $(if $(JSON),-json) $$(go list ./... | sort | comm -23 - <(go list $(LONG) | sort)) $(SUM)
 
 long: ## attacks, kills, load, and programs of others as clients
-	@go test -vet=off -timeout 20m $(if $(JSON),-json) $(LONG) $(SUM)
+	@go test -vet=off -timeout 40m $(if $(JSON),-json) $(LONG) $(SUM)
 
 rules: ## what a package may import, and whether every promise has its test
 	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant|Surface' . ./internal/testkit/mutants $(SUM)
