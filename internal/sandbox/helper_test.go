@@ -8,12 +8,14 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/internal/process"
 	"github.com/belay-run/belay/internal/sandbox"
+	"github.com/belay-run/belay/internal/testkit/needs"
 	"golang.org/x/sys/unix"
 )
 
@@ -59,6 +61,7 @@ for l in open('/proc/$HELPER/maps'):
 // Guarantee: T110.
 func TestForbiddenIsWhatTheHelperHolds(t *testing.T) {
 	confined(t)
+	needs.Program(t, "python3")
 	for _, level := range []belay.Level{belay.L3, belay.L2, belay.L1} {
 		s := newSpace(t).at(level)
 		secret := filepath.Join(s.home, "secret")
@@ -139,12 +142,13 @@ func TestNobodyIsLeftWhenTheProgramIsStopped(t *testing.T) {
 type ready struct {
 	bytes.Buffer
 	come chan struct{}
+	said sync.Once
 }
 
 func (r *ready) Write(b []byte) (int, error) {
 	n, err := r.Buffer.Write(b)
 	if bytes.Contains(r.Bytes(), []byte("ready\n")) {
-		close(r.come)
+		r.said.Do(func() { close(r.come) })
 	}
 	return n, err
 }

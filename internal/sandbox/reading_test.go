@@ -141,6 +141,7 @@ func TestReadOnlyLeavesTheWorldAsItIs(t *testing.T) {
 // Guarantee: G96.
 func TestReadOnlyHasPlacesToWrite(t *testing.T) {
 	confined(t)
+	needs.Program(t, "flock")
 	r := newReader(t)
 	r.env = []string{"TMPDIR=" + r.o.Workspace}
 	for _, line := range []string{
@@ -161,6 +162,7 @@ func TestReadOnlyHasPlacesToWrite(t *testing.T) {
 // Guarantee: G96.
 func TestReadOnlyIsNoViolation(t *testing.T) {
 	confined(t)
+	needs.Program(t, "xargs")
 	r := newReader(t)
 	r.file(".env", "A=1\n")
 	r.file("deploy.key", "-----BEGIN PRIVATE KEY-----\n")
