@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"iter"
+	"slices"
 	"strings"
 
 	"github.com/belay-run/belay"
@@ -63,6 +64,11 @@ func (r *ViewRow) Adding(each func(kind, name string, n int64)) {
 	}
 }
 
+// StandsIn reports whether a row stands in all of some lists, of which there is one.
+func (r *ViewRow) StandsIn(lists []string) bool {
+	return len(lists) > 0 && !slices.ContainsFunc(lists, func(list string) bool { return !slices.Contains(r.In, list) })
+}
+
 // Sum is what the rows of a view add up to that add to one kind and name.
 type Sum struct {
 	Kind, Name string
@@ -95,6 +101,25 @@ type ViewSums struct {
 	From    string // the first name
 	Largest bool   // the largest first, not by their names
 	Most    int    // at most so many; 0 is all
+}
+
+// Of is what is meant of the sums of the kind, by name.
+func (q ViewSums) Of(sums map[string]int64) (out []Sum) {
+	for name, n := range sums {
+		if n != 0 && name >= q.From {
+			out = append(out, Sum{Kind: q.Kind, Name: name, N: n})
+		}
+	}
+	slices.SortFunc(out, func(a, b Sum) int {
+		if q.Largest && a.N != b.N {
+			return cmp.Compare(b.N, a.N)
+		}
+		return cmp.Compare(a.Name, b.Name)
+	})
+	if q.Most > 0 {
+		out = out[:min(len(out), q.Most)]
+	}
+	return out
 }
 
 // About is the session that a row of a view is about: what follows the last slash of

@@ -54,17 +54,21 @@ func notPlain(f *syntax.File) (why string, redirects bool) {
 				}
 			}
 		case *syntax.Assign:
-			if n.Append || n.Index != nil || n.Array != nil || n.Name == nil || !plainVariable.Get().MatchString(n.Name.Value) || !plainValue(n.Value) {
+			if n.Append || n.Index != nil || n.Array != nil || n.Name == nil ||
+				!plainVariable.Get().MatchString(n.Name.Value) || !plainValue(n.Value) {
 				why = "a variable gets more than a plain word"
 			}
 		case *syntax.ParamExp:
-			if !n.Short && (n.Excl || n.Length || n.Index != nil || n.Slice != nil || n.Repl != nil || n.Exp != nil || n.Names != 0 || n.Flags != nil) || !set[n.Param.Value] && !printed[n] {
+			plain := n.Short || !n.Excl && !n.Length && n.Index == nil && n.Slice == nil && n.Repl == nil && n.Exp == nil &&
+				n.Names == 0 && n.Flags == nil
+			if !plain || !set[n.Param.Value] && !printed[n] {
 				why = "$" + n.Param.Value + " isn't a plain word that it has set"
 			}
 		case *syntax.Redirect:
 			to, ok := spelled(n.Word)
 			duplicates := n.Op == syntax.DplOut && wholeNumber(to)
-			if !ok || n.Hdoc != nil || n.Op == syntax.WordHdoc || n.Op == syntax.DplIn || n.Op == syntax.DplOut && !duplicates || n.N != nil && !wholeNumber(n.N.Value) {
+			if !ok || n.Hdoc != nil || n.Op == syntax.WordHdoc || n.Op == syntax.DplIn ||
+				n.Op == syntax.DplOut && !duplicates || n.N != nil && !wholeNumber(n.N.Value) {
 				why = "a redirection that isn't to a plain name"
 			}
 			redirects = redirects || !duplicates && to != "/dev/null"
@@ -120,11 +124,14 @@ func plainCall(c *syntax.CallExpr) string {
 
 // obeying are programs that only read and do so by settings of the folder that they
 // run in or of the person, by code that they are given, or through a server.
-const obeying = "npm,pnpm,yarn,bun,cnpm,go,cargo,docker,podman,nerdctl,docker-compose,kubectl,cloc,tokei,man,info,pip,pip3,uv,poetry,conda,yq,delta,bat,batcat,brew,gem,bundle,composer,rustup,rustc"
+const obeying = "npm,pnpm,yarn,bun,cnpm,go,cargo,docker,podman,nerdctl,docker-compose,kubectl,cloc,tokei,man,info," +
+	"pip,pip3,uv,poetry,conda,yq,delta,bat,batcat,brew,gem,bundle,composer,rustup,rustc"
 
 // machine are programs that show processes, sockets, services and users of the
 // machine. In a boundary they show those of the call.
-const machine = "ps,pgrep,pidof,pstree,lsof,fuser,ss,netstat,ip,ifconfig,route,arp,docker,podman,nerdctl,docker-compose,systemctl,journalctl,loginctl,hostnamectl,who,w,users,last,lastb,uptime,free,vmstat,iostat,mpstat,lsns,lslocks,lsipc,dmesg,ipcs"
+const machine = "ps,pgrep,pidof,pstree,lsof,fuser,ss,netstat,ip,ifconfig,route,arp,docker,podman,nerdctl,docker-compose," +
+	"systemctl,journalctl,loginctl,hostnamectl,who,w,users,last,lastb,uptime,free," +
+	"vmstat,iostat,mpstat,lsns,lslocks,lsipc,dmesg,ipcs"
 
 // ShowsMachine reports whether what a command shows is the machine's: in a boundary
 // it is only its own call's.

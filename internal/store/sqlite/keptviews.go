@@ -174,7 +174,7 @@ func (v *keptView) list(saved []store.Listed, l store.ViewList) []store.Listed {
 		if l.Bare {
 			r.Data = nil
 		}
-		if row.Data != nil && len(m.In) > 0 && m.inAll(l.In) && (l.Behind == nil || l.Behind.Compare(r) < 0) {
+		if row.Data != nil && m.row().StandsIn(l.In) && (l.Behind == nil || l.Behind.Compare(r) < 0) {
 			all = append(all, r)
 		}
 	}

@@ -114,7 +114,8 @@ func (w *writer) dropAbout(session belay.SessionID) error {
 		marks
 	}
 	var rows []row
-	err := w.each("SELECT view, key, marks FROM view_rows WHERE about=? AND about<>'' AND marks<>x''", []any{string(session)}, func(r *sql.Rows) error {
+	const marked = "SELECT view, key, marks FROM view_rows WHERE about=? AND about<>'' AND marks<>x''"
+	err := w.each(marked, []any{string(session)}, func(r *sql.Rows) error {
 		var one row
 		var packed []byte
 		err := r.Scan(&one.view, &one.key, &packed)
@@ -174,7 +175,8 @@ func (vs *viewStore) savedList(ctx context.Context, view string, l store.ViewLis
 	if b := l.Behind; b != nil {
 		query, args = query+" AND (l.place, l.key) > (?,?)", append(args, -b.Rank, b.Key)
 	}
-	err = vs.query(ctx, "SELECT l.key, l.place, "+data+" FROM "+query+" ORDER BY l.place, l.key LIMIT ?+0", append(args, l.Most), func(rows *sql.Rows) error {
+	query = "SELECT l.key, l.place, " + data + " FROM " + query + " ORDER BY l.place, l.key LIMIT ?+0"
+	err = vs.query(ctx, query, append(args, l.Most), func(rows *sql.Rows) error {
 		var r store.Listed
 		err := rows.Scan(&r.Key, &r.Rank, &r.Data)
 		if r.Rank = -r.Rank; !l.Bare {
@@ -214,15 +216,10 @@ func (vs *viewStore) ViewCount(ctx context.Context, view string, in ...string) (
 		}
 	}
 	return n, vs.overlaid(ctx, view, v, func(m *marks, times int64) {
-		if m.inAll(in) {
+		if m.row().StandsIn(in) {
 			n += times
 		}
 	})
-}
-
-// inAll reports whether a row stands in all of some lists.
-func (m *marks) inAll(in []string) bool {
-	return !slices.ContainsFunc(in, func(list string) bool { return !slices.Contains(m.In, list) })
 }
 
 // ViewSums are sums of what rows add.
@@ -245,22 +242,13 @@ func (vs *viewStore) ViewSums(ctx context.Context, view string, q store.ViewSums
 	if err := vs.overlaid(ctx, view, v, all.add); err != nil {
 		return nil, err
 	}
-	var out []store.Sum
-	for of, n := range all {
-		if of[0] == q.Kind && of[1] >= q.From && n != 0 {
-			out = append(out, store.Sum{Kind: of[0], Name: of[1], N: n})
+	of := map[string]int64{}
+	for sum, n := range all {
+		if sum[0] == q.Kind {
+			of[sum[1]] = n
 		}
 	}
-	slices.SortFunc(out, func(a, b store.Sum) int {
-		if q.Largest && a.N != b.N {
-			return cmp.Compare(b.N, a.N)
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-	if q.Most > 0 {
-		out = out[:min(len(out), q.Most)]
-	}
-	return out, nil
+	return q.Of(of), nil
 }
 
 // savedSums is ViewSums of what the database has.
@@ -290,7 +278,8 @@ func (vs *viewStore) ViewAbout(ctx context.Context, view string, session belay.S
 		return nil, err
 	}
 	if v == nil || !v.whole {
-		err = vs.query(ctx, "SELECT r.key FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.about=? AND r.about<>'' ORDER BY r.key", []any{view, string(session)}, func(rows *sql.Rows) error {
+		const about = "SELECT r.key FROM views v JOIN view_rows r ON r.view=v.id WHERE v.name=? AND r.about=? AND r.about<>'' ORDER BY r.key"
+		err = vs.query(ctx, about, []any{view, string(session)}, func(rows *sql.Rows) error {
 			var key string
 			err := rows.Scan(&key)
 			if _, changed := v.row(key); !changed {

@@ -2,7 +2,6 @@ package memory
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"iter"
 	"maps"
@@ -91,7 +90,7 @@ func (s *views) ViewRows(ctx context.Context, name, from string) iter.Seq2[strin
 func (s *views) ViewList(ctx context.Context, name string, l store.ViewList) (out []store.Listed, err error) {
 	v, err := s.of(ctx, name)
 	for key, row := range v.rows {
-		if r := (store.Listed{Key: key, Rank: row.Rank}); inAll(row, l.In) && (l.Behind == nil || l.Behind.Compare(r) < 0) {
+		if r := (store.Listed{Key: key, Rank: row.Rank}); row.StandsIn(l.In) && (l.Behind == nil || l.Behind.Compare(r) < 0) {
 			out = append(out, r)
 		}
 	}
@@ -109,20 +108,15 @@ func (s *views) ViewList(ctx context.Context, name string, l store.ViewList) (ou
 func (s *views) ViewCount(ctx context.Context, name string, in ...string) (n int64, err error) {
 	v, err := s.of(ctx, name)
 	for _, row := range v.rows {
-		if inAll(row, in) {
+		if row.StandsIn(in) {
 			n++
 		}
 	}
 	return n, err
 }
 
-// inAll reports whether a row stands in all of some lists.
-func inAll(row store.ViewRow, in []string) bool {
-	return len(in) > 0 && !slices.ContainsFunc(in, func(list string) bool { return !slices.Contains(row.In, list) })
-}
-
 // ViewSums are sums of what rows add.
-func (s *views) ViewSums(ctx context.Context, name string, q store.ViewSums) (out []store.Sum, err error) {
+func (s *views) ViewSums(ctx context.Context, name string, q store.ViewSums) ([]store.Sum, error) {
 	v, err := s.of(ctx, name)
 	sums := map[string]int64{}
 	for _, row := range v.rows {
@@ -132,21 +126,7 @@ func (s *views) ViewSums(ctx context.Context, name string, q store.ViewSums) (ou
 			}
 		})
 	}
-	for n, sum := range sums {
-		if sum != 0 && n >= q.From {
-			out = append(out, store.Sum{Kind: q.Kind, Name: n, N: sum})
-		}
-	}
-	slices.SortFunc(out, func(a, b store.Sum) int {
-		if q.Largest && a.N != b.N {
-			return cmp.Compare(b.N, a.N)
-		}
-		return cmp.Compare(a.Name, b.Name)
-	})
-	if q.Most > 0 {
-		out = out[:min(len(out), q.Most)]
-	}
-	return out, err
+	return q.Of(sums), err
 }
 
 // ViewAbout are the keys of the rows that are about a session.
