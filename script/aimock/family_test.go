@@ -117,8 +117,8 @@ func familyUnder(t *testing.T, agents int, limit string, most int64) {
 	switch {
 	case enough && (exit != 0 || len(spawned) != agents || outcomes[belay.Completed] != agents):
 		t.Errorf("exit %d, %d of %d agents, %v\n%s", exit, len(spawned), agents, outcomes, out)
-	case !enough && exit != belay.ExitBudget:
-		t.Errorf("exit %d\n%s", exit, out)
+	case !enough && (outcomes[belay.OverBudget] == 0 || exit != 0 && exit != belay.ExitBudget): // what the others leave may do for the first one's last answer
+		t.Errorf("exit %d, %v\n%s", exit, outcomes, out)
 	}
 }
 

@@ -167,17 +167,26 @@ func (m *machine) run(env []string, args ...string) end {
 	return m.runWith(nil, env, args...)
 }
 
-// runWith tells begun of the process when it has begun.
+// longest is longer than any command of these tests takes on a loaded machine.
+const longest = 4 * patience
+
+// runWith tells begun of the process when it has begun. One that doesn't end is made to
+// say where it stands, and fails the test.
 func (m *machine) runWith(begun func(*os.Process), env []string, args ...string) end {
 	cmd := m.command(env, args...)
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
+	cmd.WaitDelay = patience // for what of it holds its output
 	err := cmd.Start()
 	if err == nil && begun != nil {
 		begun(cmd.Process)
 	}
 	if err == nil {
+		hangs := time.AfterFunc(longest, func() { cmd.Process.Signal(syscall.SIGQUIT) })
 		err = cmd.Wait()
+		if !hangs.Stop() {
+			m.t.Errorf("belay %s, with %v, hasn't ended in %s\n%s", strings.Join(args, " "), env, longest, out.String())
+		}
 	}
 	m.mu.Lock()
 	fmt.Fprintf(&m.transcript, "$ belay %s  # %v %v\n%s", strings.Join(args, " "), env, err, out.String())

@@ -107,9 +107,7 @@ func (s *story) say(text string) {
 // run.
 func (s *story) keepFigures(title, text string, lines int) {
 	s.t.Helper()
-	before := s.text.String()
-	s.keep(title, text)
-	_, kept, _ := strings.Cut(s.text.String()[len(before):], "\n")
+	kept := spent.ReplaceAllString(s.rests(text), "${1}0        ")
 	all := strings.SplitAfter(kept, "\n")
 	kept = strings.Join(all[max(0, len(all)-1-lines):], "")
 	kept = hex.ReplaceAllStringFunc(kept, func(id string) string {
@@ -118,13 +116,28 @@ func (s *story) keepFigures(title, text string, lines int) {
 		}
 		return regexp.MustCompile("[a-f]").ReplaceAllString(id, "0")
 	})
-	s.text.Reset()
-	fmt.Fprintf(&s.text, "%s== %s\n%s", before, title, regexp.MustCompile("[0-9]").ReplaceAllString(kept, "0"))
+	fmt.Fprintf(&s.text, "== %s\n%s", title, regexp.MustCompile("[0-9]").ReplaceAllString(kept, "0"))
 }
 
-// keep keeps the screen that has a text, when nothing has changed on it for a while,
-// under a title.
+// keepCommand keeps the screen from a command on. How far what is above it moved depends
+// on how tall the list of commands grew while it was typed.
+func (s *story) keepCommand(command, text string) {
+	s.t.Helper()
+	screen := s.rests(text)
+	if at := strings.LastIndex(screen, "\n› "+command+"\n"); at >= 0 {
+		screen = screen[at+1:]
+	}
+	fmt.Fprintf(&s.text, "== %s\n%s", command, screen)
+}
+
+// keep keeps the screen that has a text under a title.
 func (s *story) keep(title, text string) {
+	s.t.Helper()
+	fmt.Fprintf(&s.text, "== %s\n%s", title, s.rests(text))
+}
+
+// rests is the screen that has a text, when nothing has changed on it for a while.
+func (s *story) rests(text string) string {
 	s.t.Helper()
 	last, same := "", 0
 	s.Until(text+", and rest", func(screen string) bool {
@@ -134,7 +147,7 @@ func (s *story) keep(title, text string) {
 		}
 		return same >= 20 && strings.Contains(screen, text)
 	})
-	fmt.Fprintf(&s.text, "== %s\n%s", title, last)
+	return last
 }
 
 var (
@@ -147,6 +160,7 @@ var (
 	age      = regexp.MustCompile(` +(now|[0-9]+ min)  (running|parked|completed)  `) // of a session
 	program  = regexp.MustCompile(`^  (\w+) is /\S+$`)
 	gap      = regexp.MustCompile(`   +`)
+	spent    = regexp.MustCompile(`(?m)^(  time    none   )\S+ +`) // what /budget says of time
 )
 
 // steady is a screen without what differs from run to run: times, and the gaps that
@@ -319,10 +333,8 @@ func TestCommandsOnScreen(t *testing.T) {
 		for _, c := range []struct{ command, shows string }{
 			{"/diff", "@@ line 2 @@"}, {"/actions", "nothing waits"}, {"/queue", "wait"}, {"/grants", "nothing is allowed besides"}, {"/copy", "was copied"}, {"/mode", "type to search"},
 		} {
-			s.Press("C-l")
-			s.Run("clear-history", "-t", "begin")
 			s.say(c.command)
-			s.keep(c.command, c.shows)
+			s.keepCommand(c.command, c.shows)
 		}
 		if got := s.Run("show-buffer"); got != "The test fails because `Push` has no lock." {
 			t.Errorf("the clipboard has %q", got)
@@ -330,7 +342,7 @@ func TestCommandsOnScreen(t *testing.T) {
 		s.Press("Escape")
 		s.Until("no list", func(screen string) bool { return !strings.Contains(screen, "type to search") })
 		s.say("/help")
-		s.keep("/help", "/quit")
+		s.keepCommand("/help", "/quit")
 	})
 }
 
