@@ -19,8 +19,10 @@ SOAKTIME ?= 8h
 SHELLFUZZ ?= 100000
 RUN ?= .
 
-# make test tries one of so many stories of the program, those that the commit picks.
+# make test and make long try one of so many stories of the program and attacks, and make
+# race crashes of so many, those that the commit picks.
 STORIES ?= 4
+SAMPLED = BELAY_SAMPLE="$(STORIES) $$(git rev-parse HEAD 2>/dev/null || date +%j)"
 
 # Packages in which goroutines meet: make race has them under the race detector, which
 # needs a C compiler.
@@ -50,23 +52,23 @@ dead: ## code that the program can't reach, beyond what tools/dead.txt lists
 	tools/dead
 
 test: ## the tests, and a sample of the stories, which STORIES=1 plays all; nothing but Go is needed
-	@BELAY_SAMPLE="$(STORIES) $$(git rev-parse HEAD 2>/dev/null || date +%j)" go test -vet=off -timeout 20m $(if $(JSON),-json) $$(go list ./... | sort | comm -23 - <(go list $(LONG) | sort)) $(SUM)
+	@$(SAMPLED) go test -vet=off -timeout 20m $(if $(JSON),-json) $$(go list ./... | sort | comm -23 - <(go list $(LONG) | sort)) $(SUM)
 
-long: ## attacks, kills, load, and programs of others as clients
-	@go test -vet=off -timeout 40m $(if $(JSON),-json) $(LONG) $(SUM)
+long: ## attacks, kills, load, and programs of others as clients; a sample of the attacks, as of the stories
+	@$(SAMPLED) go test -vet=off -timeout 30m $(if $(JSON),-json) $(LONG) $(SUM)
 
 rules: ## what a package may import, and whether every promise has its test
 	$(TEST) -count=1 -run 'Import|Guarantee|Law|Mutant|Surface' . ./internal/testkit/mutants $(SUM)
 
 race: ## the race detector where goroutines meet; crash loops are smaller there
-	@go test -vet=off -race -timeout 60m $(if $(JSON),-json) $(RACED) $(SUM)
+	@$(SAMPLED) go test -vet=off -race -timeout 60m $(if $(JSON),-json) $(RACED) $(SUM)
 
 conformance: ## the vendors' own libraries as judges of the adapters, and the gym's scenarios; a module of its own, slow to build
 	cd conformance && go run ./belay eval gym/testdata/gym | sed '/^pass /d'
 	cd conformance && $(TEST) -count=1 ./... $(if $(JSON),| go run github.com/belay-run/belay/internal/testkit/testsum)
 
 browser: ## the console in Chromium, against a real server; a module of its own
-	cd web/build && $(TEST) -count=1 -timeout 10m -parallel 4 ./... $(if $(JSON),| go run -C ../.. ./internal/testkit/testsum)
+	cd web/build && $(TEST) -count=1 -timeout 20m -parallel 4 ./... $(if $(JSON),| go run -C ../.. ./internal/testkit/testsum)
 
 console: ## the console whole: a million facts, 10,000 sessions, 200 kills, each page in all sizes and themes; half an hour
 	cd web/build && BELAY_CONSOLE=full $(TEST) -count=1 -timeout 2h -parallel 1 ./browser
@@ -143,8 +145,9 @@ reading: ## 20,000 random lines that only read, and every way in which such a li
 	BELAY_READINGS=20000 $(TEST) -count=1 -timeout 180m -run ReadOnlyHolds ./internal/sandbox $(SUM)
 	BELAY_ATTACKS=full $(TEST) -count=1 -timeout 180m -run TestReading ./script/attack $(SUM)
 
-full: stories loops shellfuzz reading boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
-	$(MAKE) race RACED=./...
+full: STORIES = 1
+full: stories long loops shellfuzz reading boundary hostile killserver kill day faults screens console mutants ## every long check, whole; some hours
+	$(MAKE) race RACED=./... STORIES=1
 
 soak: ## crash loops again and again for SOAKTIME (8h)
 	@end=$$(( $$(date +%s) + $$(echo $(SOAKTIME) | sed -E 's/h$$/*3600/; s/m$$/*60/; s/s$$//') )); n=0; \

@@ -53,10 +53,16 @@ func (r *Runtime) programsWait(ctx context.Context, id belay.SessionID) bool {
 
 // settleUse makes the session its workspace's writer, if its rules allow changes; its
 // threads know before they are driven. A session that isn't busy has nothing to do and
-// claims nothing: it would keep another from writing that begins in the same moment.
+// claims nothing: it would keep another from writing that begins in the same moment. One
+// with a lane that is runnable is busy, whatever it is for: else who runs it would begin
+// it again and again.
 func (r *Runtime) settleUse(ctx context.Context, s *session.State, epoch int64) (busy bool, err error) {
+	rows, err := r.Store.Lanes(ctx, s.Session)
+	if err != nil {
+		return false, err
+	}
 	var more []policy.Grant
-	busy = len(s.Budget.Slices) > 0 // of quotas, which are to be returned
+	busy = len(s.Budget.Slices) > 0 || slices.ContainsFunc(rows, func(row store.LaneRow) bool { return row.Runnable }) // slices of quotas are to be returned
 	for _, th := range s.All() {
 		state, err := r.Thread(ctx, th)
 		if err != nil {
