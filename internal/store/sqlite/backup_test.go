@@ -122,11 +122,11 @@ func TestADamagedBackupIsRefusedAndNothingChanges(t *testing.T) {
 			t.Fatalf("%s: %v", what, err)
 		}
 	}
-	for range sample(20) {
+	for range tries(20) {
 		n := random.IntN(len(intact) - 2000)
 		try(fmt.Sprint("cut at ", n), intact[:n])
 	}
-	for at := 0; at < len(intact)-1024; at += 1 + len(intact)/sample(60) {
+	for at := 0; at < len(intact)-1024; at += 1 + len(intact)/tries(60) {
 		b := bytes.Clone(intact)
 		b[at] ^= 1 << random.IntN(8)
 		if padding(b, at) {

@@ -19,14 +19,16 @@ import (
 	"github.com/belay-run/belay/internal/store"
 	"github.com/belay-run/belay/internal/store/sqlite/layout"
 	"github.com/belay-run/belay/internal/store/sqlite/verify"
+	"github.com/belay-run/belay/internal/testkit/sample"
 )
 
-// sample is how often a damage test tries: fewer times under the race detector.
-func sample(n int) int {
+// tries is how often a damage test tries: fewer times under the race detector, and where
+// BELAY_SAMPLE asks for a part.
+func tries(n int) int {
 	if raceEnabled {
-		return max(n/10, 16)
+		n = max(n/10, 16)
 	}
-	return n
+	return sample.Of(n)
 }
 
 // seeded is a source of chance that a failure can be repeated with.
@@ -269,16 +271,16 @@ func TestDamageOfAClosedStoreIsToldOrChangesNothing(t *testing.T) {
 	s := newSubject(t, dir)
 	files := damageFiles(t, dir)
 	t.Logf("%d facts, %d KB", s.events, len(files))
-	s.flips(t, rnd, sample(1000), files)
-	s.truncations(t, rnd, sample(100), layout.Path(dir))
+	s.flips(t, rnd, tries(1000), files)
+	s.truncations(t, rnd, tries(100), layout.Path(dir))
 	blob := files[0]
 	for _, f := range files {
 		if strings.HasPrefix(f, layout.BlobDir(dir)) {
 			blob = f
 		}
 	}
-	s.truncations(t, rnd, sample(100), blob)
-	s.torn(t, rnd, sample(64), layout.Path(dir), old)
+	s.truncations(t, rnd, tries(100), blob)
+	s.torn(t, rnd, tries(64), layout.Path(dir), old)
 }
 
 // killedOnce is a copy of the store of a process that was killed while it appended.
@@ -341,8 +343,8 @@ func TestDamageOfAKilledProcesssLogIsToldOrChangesNothing(t *testing.T) {
 		t.Fatalf("the log: %v, %v", info, err)
 	}
 	t.Logf("%d facts, a log of %d KB", s.events, info.Size()>>10)
-	s.flips(t, rnd, sample(500), []string{log})
-	s.flips(t, rnd, sample(100), []string{layout.Path(dir)})
-	s.truncations(t, rnd, sample(200), log)
-	s.torn(t, rnd, sample(64), log, old)
+	s.flips(t, rnd, tries(500), []string{log})
+	s.flips(t, rnd, tries(100), []string{layout.Path(dir)})
+	s.truncations(t, rnd, tries(200), log)
+	s.torn(t, rnd, tries(64), log, old)
 }
