@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -257,5 +258,49 @@ func TestKillProcessesOfOneQuota(t *testing.T) {
 				t.Errorf("%d servers died", deaths)
 			}
 		})
+	}
+}
+
+// TestKillWhileASliceIsReturned: a process dies after it closed a slice of a quota and
+// before it knows that the quotas took it. The server that comes next tells them.
+// Guarantee: E71, M2.
+func TestKillWhileASliceIsReturned(t *testing.T) {
+	s := &serving{machine: newMachine(t)}
+	defer s.discard()
+	config := filepath.Join(s.dir, ".config", "belay")
+	if err := errors.Join(os.MkdirAll(config, 0o700), os.WriteFile(filepath.Join(config, "belay.yaml"), []byte("quotas:\n  - {of: tenant, limit: 1000calls, per: month}\n"), 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	count, work := filepath.Join(s.dir, "points"), []string{"run", "--script", s.script, "--mode", "accept_edits", "--approvals", "deny", "go"}
+	s.run([]string{countIn + "=" + count}, work...)
+	points, err := os.ReadFile(count)
+	if err != nil {
+		t.Fatal(err)
+	}
+	closed := func() bool {
+		s.answer() // opens the store
+		last := ""
+		for _, e := range s.log() {
+			if p, ok := e.Data.(event.LimitChanged); ok && p.Scope == "quota" && e.Stream.Kind() == belay.KindSession {
+				last = p.Op
+			}
+		}
+		return last == event.LimitReturning
+	}
+	for at, _ := strconv.Atoi(string(points)); !s.run([]string{fmt.Sprint(killAt, "=", at)}, work...).killed || !closed(); at-- {
+		if at == 1 {
+			t.Fatal("at no point a slice is closed and not returned")
+		}
+	}
+	ready, over := make(chan struct{}), make(chan error, 1)
+	go func() { over <- s.keepUp(ready) }()
+	for begun := time.Now(); closed(); rest(t.Context(), 100*time.Millisecond) {
+		if time.Since(begun) > patience {
+			t.Fatalf("it isn't returned after %s", patience)
+		}
+	}
+	s.end()
+	if err := <-over; err != nil {
+		t.Errorf("the server ended badly: %v\n%s", err, s.stderr.String())
 	}
 }
