@@ -12,6 +12,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -173,7 +174,7 @@ func TestReadOnlyIsNoViolation(t *testing.T) {
 	t.Cleanup(func() { os.Chmod(filepath.Join(r.o.Workspace, "locked"), 0o755) }) //nolint:errcheck // it is removed
 	lines := []string{"find . -type f | xargs wc -l", "git diff", "git status", "grep -rn x .", "ss -ltn", "ps aux", "cat .env", "cat deploy.key", "ls -laR", "find / -maxdepth 2 -name x", "ls locked", "du -sh .", "tar -cf - . | wc -c", "cat /etc/shadow"}
 	if os.Getenv(asUser) == "" { // who may not be let into the source
-		lines = append(lines, harmlessLines(t, r.o.Workspace)...)
+		lines = append(lines, slices.DeleteFunc(harmlessLines(t, r.o.Workspace), func(l string) bool { return !sample.Has(l) })...)
 	}
 	for _, line := range lines {
 		cmd := r.run("/usr/bin/timeout", "10", "/bin/bash", "-c", line)
