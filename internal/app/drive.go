@@ -34,20 +34,20 @@ func (r *Runtime) Drive(ctx context.Context, id belay.SessionID) (err error) {
 	if busy, err := r.settleUse(ctx, s, epoch); err != nil || !busy {
 		return err
 	}
-	return r.Engine.Session(ctx, id, func([]store.LaneRow) bool { return r.programsWait(context.WithoutCancel(ctx), s.Session) })
+	return r.Engine.Session(ctx, id, func([]store.LaneRow) bool { return r.ProgramsGoOn(context.WithoutCancel(ctx), s.Session) })
 }
 
-// programsWait reports whether a turn that waits for an answer has programs in
-// the background: they end with the drive, so it continues. It costs a place to
-// run.
-func (r *Runtime) programsWait(ctx context.Context, id belay.SessionID) bool {
+// ProgramsGoOn reports whether a session that rests is driven on for its programs in the
+// background, which end with the drive: a turn waits for an answer, or a person has the
+// conversation open. It costs a place to run.
+func (r *Runtime) ProgramsGoOn(ctx context.Context, id belay.SessionID) bool {
 	s, err := r.Session(ctx, id)
 	if err != nil {
 		return false
 	}
 	return slices.ContainsFunc(s.All(), func(id belay.ThreadID) bool {
 		th, err := r.Thread(ctx, id)
-		return err == nil && th.Turn != nil && slices.ContainsFunc(th.Procs, func(p thread.Proc) bool { return p.Left && !p.Over })
+		return err == nil && (th.Turn != nil && slices.ContainsFunc(th.Procs, func(p thread.Proc) bool { return p.Left && !p.Over }) || r.Open && th.Background() != "")
 	})
 }
 

@@ -44,6 +44,7 @@ type Runtime struct {
 	Now        func() time.Time
 	Tokens     *auth.Tokens // of the whole process
 	Peers      Peers        // the channels that follow
+	Open       bool         // a person has a conversation open: what runs in the background goes on until it ends
 	Principal  string       // the person whose process this is; empty: it serves many
 	Close      func() error // gives everything back; nil: the maker does
 

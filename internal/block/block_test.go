@@ -71,6 +71,8 @@ func (p *play) line(text string) error {
 			ids.Call = belay.CallID(words[0])
 		case "act":
 			ids.Action = belay.ActionID(words[0])
+		case "proc":
+			ids.Process = belay.ProcessID(words[0])
 		default:
 			kind = ""
 		}

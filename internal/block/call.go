@@ -2,6 +2,7 @@ package block
 
 import (
 	"encoding/json"
+	"fmt"
 	"strconv"
 	"strings"
 	"time"
@@ -103,21 +104,41 @@ func (f *Fold) call(ev event.Envelope) {
 	case event.ToolProgress:
 		f.of(ev, "").Call.Told = Line(p.String())
 	case event.ProcessStarted:
-		f.of(ev, "").Call.Program = true
+		c := f.of(ev, "").Call
+		if c.Program = true; p.Server == "" {
+			if f.programs == nil {
+				f.programs = map[belay.ProcessID]program{}
+			}
+			f.programs[ev.IDs.Process] = program{c.ID, c.What}
+		}
 	case event.ProcessOutput:
 		if b := f.find(KindCall, string(ev.IDs.Call)); b != nil && !b.Call.flows {
 			b.Call.prints(p.Text)
 		}
 	case event.ProcessCompleted:
-		f.of(ev, "").Call.Lines = p.Lines
+		f.exited(ev, p.Lines, fmt.Sprintf("exit %d", p.Exit))
 	case event.ProcessTerminated:
-		f.of(ev, "").Call.Lines = p.Lines
+		f.exited(ev, p.Lines, p.Reason)
+	case event.ProcessFailed:
+		f.exited(ev, 0, p.Reason)
 	case event.ToolResult:
 		f.result(f.of(ev, p.Name), p)
 		f.together(ev.IDs)
 	case event.ToolFailed:
 		f.failed(f.of(ev, p.Name), p)
 		f.together(ev.IDs)
+	}
+}
+
+// exited takes the end of a program. Its call tells of it; where that has ended before, it
+// is a line of its own.
+func (f *Fold) exited(ev event.Envelope, lines int64, how string) {
+	was, ran := f.programs[ev.IDs.Process]
+	delete(f.programs, ev.IDs.Process)
+	if b := f.find(KindCall, string(ev.IDs.Call)); b != nil {
+		b.Call.Lines = lines
+	} else if ran {
+		f.notice(ev, false, "ended in the background: "+was.what+" ("+how+")")
 	}
 }
 

@@ -25,6 +25,14 @@ type Fold struct {
 	agents  map[belay.StreamID]belay.SubagentID // by their threads
 	spawned map[belay.CallID]belay.SubagentID   // calls that started one: it stands for them
 	outputs int                                 // calls with an output so far
+
+	programs map[belay.ProcessID]program // that run
+}
+
+// program is what a call runs.
+type program struct {
+	call belay.CallID
+	what string
 }
 
 // turn is what is known of a turn that hasn't ended.
@@ -69,6 +77,16 @@ func (f *Fold) Live() []Block {
 		out = append(out, c)
 	}
 	return out
+}
+
+// Programs is how many programs run in the background: their calls have ended.
+func (f *Fold) Programs() (n int) {
+	for _, p := range f.programs {
+		if f.find(KindCall, string(p.call)) == nil {
+			n++
+		}
+	}
+	return n
 }
 
 // find returns a live block; nil if there is none.

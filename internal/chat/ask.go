@@ -23,8 +23,12 @@ type waits struct {
 	Alike   []belay.ActionID   `json:"alike"`
 }
 
-// find puts the oldest question that waits on the screen, if any does.
+// find puts the oldest question that waits on the screen, if any does: behind what was
+// said before, all of which is on the screen first.
 func (c asking) find() {
+	if c.until != "" {
+		return
+	}
 	id := c.conv.session
 	c.jobs.start(func(ctx context.Context) func() {
 		var all struct {

@@ -96,8 +96,9 @@ type Chat struct {
 	began   time.Time      // the conversation
 	note    string         // drawn until the next key
 	branch  string
-	by      lines // of what is held line by line
-	away    bool  // the terminal's window has no focus
+	until   belay.EventID // the fact up to which the session is read; empty: it was
+	by      lines         // of what is held line by line
+	away    bool          // the terminal's window has no focus
 	leaving bool
 }
 
@@ -152,7 +153,7 @@ func (c *Chat) fresh() {
 		c.unlink = nil
 	}
 	c.changes = maps.Clone(c.Settings)
-	c.by.sent, c.by.until = "", ""
+	c.by.sent, c.until = "", ""
 	c.conv = conversation{settings: c.Begin, workspace: c.Workspace, began: c.Now()}
 	c.ask = nil
 }
@@ -249,10 +250,12 @@ func (c *Chat) arrived(a arrival) error {
 	case a.err != nil:
 		return a.err
 	case a.Fact != nil:
-		if c.conv.apply(a.Cursor, *a.Fact); a.Fact.ID() == c.by.until {
-			c.by.until = ""
-		}
+		c.conv.apply(a.Cursor, *a.Fact)
 		c.happened(*a.Fact)
+		if a.Fact.ID() == c.until {
+			c.until = ""
+			asking{c}.find()
+		}
 	case a.Flow != nil:
 		c.conv.fold.Flow(*a.Flow)
 	case a.Broken != nil:

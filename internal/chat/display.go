@@ -223,6 +223,9 @@ func (c *Chat) status(l look, width int) string {
 func (c *Chat) settled() []string {
 	s := c.conv.settings
 	parts := []string{block.Line(cmp.Or(s.Model, path.Base(s.Provider))), modeName(s.Mode)}
+	if n := c.conv.fold.Programs(); n > 0 {
+		parts = append(parts, block.Plural(n, "program"))
+	}
 	if !c.conv.stale.IsZero() {
 		parts = append(parts, "stale since "+c.conv.stale.Format("15:04:05"))
 	}

@@ -38,13 +38,12 @@ const (
 
 // lines is what is known of a conversation that is held line by line.
 type lines struct {
-	waiting []string      // that came and weren't taken
-	ended   bool          // no more will come
-	typed   []string      // messages that the terminal has shown as they were typed
-	sent    belay.TurnID  // the last message; empty: its turn isn't awaited
-	until   belay.EventID // the fact up to which the session is read; empty: it was
-	working belay.TurnID  // the turn that was said to run
-	status  string        // as it was said last
+	waiting []string     // that came and weren't taken
+	ended   bool         // no more will come
+	typed   []string     // messages that the terminal has shown as they were typed
+	sent    belay.TurnID // the last message; empty: its turn isn't awaited
+	working belay.TurnID // the turn that was said to run
+	status  string       // as it was said last
 }
 
 // byLine holds a conversation line by line.
@@ -201,7 +200,7 @@ func (c byLine) wasTyped(b block.Block) bool {
 
 // idle reports whether everything that was asked for has come to its end, or waits.
 func (c byLine) idle() bool {
-	if c.sending || len(c.outbox) > 0 || c.jobs.open > 0 || c.by.until != "" {
+	if c.sending || len(c.outbox) > 0 || c.jobs.open > 0 || c.until != "" {
 		return false
 	}
 	if c.ask != nil {

@@ -249,12 +249,8 @@ func Named(ctx context.Context, r Runtime, workspace, text string) (belay.Sessio
 }
 
 // resume puts a session on the screen, and continues its turn if one was parked. Lines
-// wait until all that was there is shown.
+// and its question wait until all that was there is shown.
 func (c *Chat) resume(id belay.SessionID) {
-	if c.By == Drawn {
-		c.resumeFrom(id, "")
-		return
-	}
 	c.jobs.start(func(ctx context.Context) func() {
 		var page struct {
 			Events []event.Envelope `json:"events"`
@@ -271,7 +267,7 @@ func (c *Chat) resume(id belay.SessionID) {
 // resumeFrom follows a session whose last fact is known, or none.
 func (c *Chat) resumeFrom(id belay.SessionID, last belay.EventID) {
 	c.follow(id)
-	c.by.until = last
+	c.until = last
 	c.changes = maps.Clone(c.Changes)
 	slash{c}.continues(id)
 }

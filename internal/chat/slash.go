@@ -51,6 +51,7 @@ func commands() []command {
 		{"mcp", "", "list the MCP servers", shown("mcp", "list")},
 		{"agents", "", "list the agents that this session's agents started", aboutThis("agents", "ps")},
 		{"tasks", "", "list the tasks of this session", aboutThis("tasks", "list")},
+		{"programs", "[end ID]", "list what runs in the background; end one", slash.programs},
 		{"goal", "[TEXT]", "set a goal that turns work on until it is met; show it", slash.goal},
 		{"actions", "", "list the questions that wait", func(c slash, _ string) { c.listActions() }},
 		{"grants", "", "list what was allowed beyond single calls", aboutThis("grants", "list")},
@@ -179,6 +180,19 @@ func (c *Chat) printRow(head, text string) {
 func (c slash) onTerminal(args ...string) {
 	if c.isHere(args) {
 		c.failed(c.Terminal.Release(func() error { return c.Desk.Belay(c.jobs.ctx, args...) }))
+	}
+}
+
+// programs lists what runs in the background, or ends one of that.
+func (c slash) programs(args string) {
+	id, end := strings.CutPrefix(args, "end ")
+	switch id = strings.TrimSpace(id); {
+	case args == "":
+		aboutThis("process", "list")(c, "")
+	case !end || id == "":
+		c.note = "/programs lists what runs, /programs end ID ends it"
+	case c.begun():
+		c.do("terminate_process", map[string]any{"sessionId": c.conv.session, "processId": id}, nil)
 	}
 }
 

@@ -62,7 +62,7 @@ func New(ctx context.Context, c Config) *Runtime {
 	d := c.Runtime.Engine.NewDispatcher(make(chan struct{}, sessionsAtOnce), sessionsAtOnce, r.drive, slog.New(slog.DiscardHandler))
 	r.loop, r.drives = d, &driven{Scheduler: d, ids: map[belay.SessionID]bool{}}
 	d.Only = r.drives.has
-	c.Runtime.Drives, c.Runtime.Reads.Hub = r.drives, c.Hub
+	c.Runtime.Drives, c.Runtime.Reads.Hub, c.Runtime.Open = r.drives, c.Hub, true
 	r.wg.Go(func() { d.Loop(ctx, ctx, r.hold); d.Wait() })
 	r.wg.Go(func() {
 		if err := c.Hub.Run(ctx); err != nil && ctx.Err() == nil {
@@ -160,14 +160,14 @@ func (r *Runtime) Owner(ctx context.Context, id belay.SessionID) (*store.Owner, 
 // Server implements chat.Runtime.
 func (r *Runtime) Server() string { return "" }
 
-// restWithin is how long Close waits for sessions whose turns have ended: their tasks,
-// their budgets and their programs are still to be brought to an end.
+// restWithin is how long Close waits for sessions whose turns have ended: their tasks and
+// their budgets are still to be brought to an end.
 const restWithin = 5 * time.Second
 
 // Close implements chat.Runtime.
 func (r *Runtime) Close() error {
 	close(r.hold)
-	if !r.works() {
+	if !r.goesOn() {
 		rested := make(chan struct{})
 		r.wg.Go(func() { defer close(rested); r.loop.Wait() })
 		late := time.NewTimer(restWithin)
@@ -182,9 +182,13 @@ func (r *Runtime) Close() error {
 	return r.c.Runtime.Close()
 }
 
-// works reports whether a session that is driven has a turn that hasn't ended.
-func (r *Runtime) works() bool {
+// goesOn reports whether a session that is driven doesn't come to rest by itself: a turn
+// hasn't ended, or a program in the background.
+func (r *Runtime) goesOn() bool {
 	for _, id := range r.loop.Sessions() {
+		if r.c.Runtime.ProgramsGoOn(context.Background(), id) {
+			return true
+		}
 		s, err := r.c.Runtime.Session(context.Background(), id)
 		if err != nil {
 			return true
