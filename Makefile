@@ -68,7 +68,7 @@ conformance: ## the vendors' own libraries as judges of the adapters, and the gy
 	cd conformance && $(TEST) -count=1 ./... $(if $(JSON),| go run github.com/belay-run/belay/internal/testkit/testsum)
 
 browser: ## the console in Chromium, against a real server; a module of its own
-	cd web/build && $(TEST) -count=1 -timeout 20m -parallel 4 ./... $(if $(JSON),| go run -C ../.. ./internal/testkit/testsum)
+	cd web/build && $(TEST) -count=1 -timeout 20m -parallel 2 ./... $(if $(JSON),| go run -C ../.. ./internal/testkit/testsum)
 
 console: ## the console whole: a million facts, 10,000 sessions, 200 kills, each page in all sizes and themes; half an hour
 	cd web/build && BELAY_CONSOLE=full $(TEST) -count=1 -timeout 2h -parallel 1 ./browser
