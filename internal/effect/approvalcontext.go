@@ -32,15 +32,22 @@ const (
 
 // Inspect captures the approval context of the calls that a person is about to be
 // asked about, and puts it into the questions. It costs nothing where there is no
-// question.
-func (v *performer) Inspect(ctx context.Context, d core.Decider, facts []core.Fact) error {
+// question. A context in which nothing is known is never the same later: the call isn't
+// run then.
+func (v *performer) Inspect(ctx context.Context, d core.Decider, facts []core.Fact) (func(context.Context) []core.Fact, error) {
+	type asked struct {
+		at   int
+		name string
+		args []byte
+	}
+	var all []asked
+	t, ok := d.(*thread.Decider)
+	if !ok || t.Rules() == nil {
+		return nil, nil
+	}
 	for i := range facts {
 		p, ok := facts[i].Data.(event.PermissionRequested)
 		if !ok {
-			continue
-		}
-		t, ok := d.(*thread.Decider)
-		if !ok || t.Rules() == nil {
 			continue
 		}
 		c := t.State().CallOf(facts[i].IDs.Call)
@@ -51,13 +58,25 @@ func (v *performer) Inspect(ctx context.Context, d core.Decider, facts []core.Fa
 		if c.ArgsRef != nil {
 			var err error
 			if args, err = v.e.c.Store.Get(ctx, c.ArgsRef.Digest); err != nil && !errors.Is(err, store.ErrNotFound) {
-				return err
+				return nil, err
 			}
 		}
-		p.Stands = v.e.stands(ctx, t.Rules(), c.Name, args)
+		p.Stands = &belay.ApprovalContext{}
 		facts[i].Data = p
+		all = append(all, asked{i, c.Name, args})
 	}
-	return nil
+	if len(all) == 0 {
+		return nil, nil
+	}
+	rules, facts := t.Rules(), slices.Clone(facts)
+	return func(ctx context.Context) []core.Fact {
+		for _, a := range all {
+			p, _ := facts[a.at].Data.(event.PermissionRequested)
+			p.Stands = v.e.stands(ctx, rules, a.name, a.args)
+			facts[a.at].Data = p
+		}
+		return facts
+	}, nil
 }
 
 // stands returns the approval context of a call, besides its arguments and its

@@ -17,28 +17,30 @@ const MaxEdit = 1 << 20
 
 // Arguments reads an answer that changes its call as the model's call was read:
 // its arguments are checked and kept, its paths looked up.
-func (v *performer) Arguments(ctx context.Context, d core.Decider, c belay.RespondAction) (belay.Command, error) {
+func (v *performer) Arguments(d core.Decider, c belay.RespondAction) (read func(context.Context) (belay.Command, error)) {
 	t, ok := d.(*thread.Decider)
 	if !ok {
-		return c, nil
-	}
-	if call := t.State().OpenAsk(c.Action).Call; call != nil && call.Input != nil && c.Decision == "answer" {
-		var err error
-		c.Message, err = v.answerTo(call.Input, c.Message)
-		return c, err
-	}
-	if len(c.Args) == 0 {
-		return c, nil
+		return nil
 	}
 	call, rules := t.State().OpenAsk(c.Action).Call, t.Rules()
-	if call == nil || rules == nil { // the thread reports the error
-		return c, nil
+	if call != nil && call.Input != nil && c.Decision == "answer" {
+		form := call.Input
+		return func(context.Context) (_ belay.Command, err error) {
+			c.Message, err = v.answerTo(form, c.Message)
+			return c, err
+		}
 	}
-	read, err := v.editOf(ctx, rules, call.Name, c.Args)
-	if err != nil {
-		return nil, err
+	if len(c.Args) == 0 || call == nil || rules == nil { // the thread reports the error
+		return nil
 	}
-	return thread.Edited{RespondAction: c, Call: read, Stands: v.e.stands(ctx, rules, call.Name, c.Args)}, nil
+	name := call.Name
+	return func(ctx context.Context) (belay.Command, error) {
+		read, err := v.editOf(ctx, rules, name, c.Args)
+		if err != nil {
+			return nil, err
+		}
+		return thread.Edited{RespondAction: c, Call: read, Stands: v.e.stands(ctx, rules, name, c.Args)}, nil
+	}
 }
 
 // editOf reads the arguments that a person gives a call. What is wrong with them

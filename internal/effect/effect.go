@@ -10,7 +10,6 @@ import (
 	"context"
 	"fmt"
 	"os"
-	"sync"
 	"time"
 
 	"github.com/belay-run/belay"
@@ -21,6 +20,7 @@ import (
 	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/lib/files"
+	"github.com/belay-run/belay/internal/lib/keyed"
 	"github.com/belay-run/belay/internal/lib/lru"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/tokens"
@@ -86,8 +86,7 @@ type Performers struct {
 	rules      rulesCache
 	background backgroundPrograms
 	decide     Decide
-
-	treeMu sync.Mutex // worktrees are made and removed one at a time
+	trees      keyed.Mutexes // by repository: its worktrees are made and removed one at a time
 }
 
 var _ engine.Performers = (*Performers)(nil)
@@ -159,45 +158,5 @@ type performer struct {
 
 // Perform makes one attempt of an effect and returns what came of it.
 func (v *performer) Perform(ctx context.Context, run *engine.Run, eff core.Effect) []core.Fact {
-	switch eff := eff.(type) {
-	case core.CallModel:
-		return v.callModel(ctx, run, eff)
-	case core.Compact:
-		return v.shorten(ctx, run, eff)
-	case core.RunTool:
-		return v.runTool(ctx, run, eff)
-	case core.PrepareChild:
-		return v.prepareChild(ctx, eff)
-	case core.Verify:
-		return v.verify(ctx, eff)
-	case core.Admit:
-		return v.admit(ctx, eff)
-	case core.BindInput:
-		return v.bindInput(ctx, eff)
-	case core.SettleTree:
-		return v.settleTree(ctx, eff)
-	case core.ShowResults:
-		return v.showResults(ctx, eff)
-	case core.CheckCall:
-		return v.checkCall(ctx, run, eff)
-	case core.LookAround:
-		return v.lookAround(ctx, eff)
-	case core.TakeSnapshot:
-		return v.takeSnapshot(ctx, eff)
-	case core.GoBack:
-		return v.rollBackTurn(ctx, eff)
-	case core.RestoreFiles:
-		return v.restoreFiles(ctx, run, eff)
-	case core.AskQuota:
-		return v.askQuota(ctx, eff)
-	case core.ReturnQuota:
-		return v.returnQuota(ctx, eff)
-	case core.HoldCall:
-		return v.holdCall(ctx, run, eff)
-	case core.KeepProcess:
-		return v.keepProcess(ctx, run, eff)
-	case core.SendInput:
-		return v.sendInput(eff)
-	}
-	panic("effect: no performer for " + eff.Key())
+	return v.work(run, eff).perform(ctx)
 }

@@ -79,9 +79,14 @@ func (v *performer) lookAround(ctx context.Context, eff core.LookAround) []core.
 		return nil // the next drive looks
 	}
 	if err != nil { // the content couldn't be kept
-		p = event.ContextResolved{Look: eff.Look, Omitted: []event.ContextOmission{{Kind: "environment", Name: "environment", Reason: "stale"}}}
+		p = event.ContextResolved{Look: eff.Look, Omitted: leftOut(eff)}
 	}
 	return []core.Fact{{IDs: eff.IDs, Data: p}}
+}
+
+// leftOut answers a look that saw nothing.
+func leftOut(eff core.LookAround) []event.ContextOmission {
+	return []event.ContextOmission{{Kind: "environment", Name: "environment", Reason: "stale"}}
 }
 
 // recall shows a turn what fits it of what the conversation doesn't show any more.

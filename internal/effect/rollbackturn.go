@@ -15,8 +15,7 @@ import (
 // since stay as they are; the conversation goes back in any case. No facts mean
 // that the process shuts down: the next one does it again.
 func (v *performer) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fact {
-	p := event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
-		Reason: "another turn was submitted in its place"}
+	p := rollbackOf(eff)
 	err := v.planRollback(ctx, eff, &p)
 	if ctx.Err() != nil {
 		return nil
@@ -26,6 +25,11 @@ func (v *performer) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fa
 		p.Kept = append(p.Kept, event.CutText("no file was restored: "+err.Error(), 1000))
 	}
 	return thread.Rollback(eff.IDs, p)
+}
+
+func rollbackOf(eff core.GoBack) event.HistoryRollbackStarted {
+	return event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
+		Reason: "another turn was submitted in its place"}
 }
 
 // planRollback plans what becomes of the files that were changed since the turn before.

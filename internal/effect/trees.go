@@ -34,8 +34,11 @@ func (e *Performers) ready(ctx context.Context, dir string) error {
 	if t == nil || e.c.Trees == nil {
 		return nil
 	}
-	e.treeMu.Lock()
-	defer e.treeMu.Unlock()
+	unlock, err := e.trees.Lock(ctx, t.Repository)
+	if err != nil {
+		return err
+	}
+	defer unlock()
 	if _, err := os.Lstat(dir); err == nil {
 		return nil
 	}
@@ -49,8 +52,11 @@ func (v *performer) settleTree(ctx context.Context, eff core.SettleTree) []core.
 		p.Reason = "nothing here can look at worktrees"
 		return []core.Fact{{IDs: eff.IDs, Data: p}}
 	}
-	v.e.treeMu.Lock()
-	defer v.e.treeMu.Unlock()
+	unlock, err := v.e.trees.Lock(ctx, eff.Tree.Repository)
+	if err != nil {
+		return nil // the next drive looks
+	}
+	defer unlock()
 	t, diff, files, err := v.e.c.Trees.Settle(ctx, eff.Tree, eff.Keep || v.e.background.in(eff.Tree.Path))
 	switch {
 	case ctx.Err() != nil:

@@ -86,7 +86,7 @@ func (v *drive) decide(ctx context.Context, b *batch) (core.Ready, error) {
 		}
 		rd := v.d.Next(v.now())
 		if len(rd.Decided) > 0 {
-			if err := v.perf.Inspect(ctx, v.d, rd.Decided); err != nil {
+			if err := v.inspect(ctx, &rd); err != nil {
 				return core.Ready{}, err
 			}
 			if v.passive && before == nil {

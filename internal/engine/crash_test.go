@@ -25,6 +25,7 @@ import (
 	"github.com/belay-run/belay/internal/core/task"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
+	"github.com/belay-run/belay/internal/effect/history"
 	"github.com/belay-run/belay/internal/engine"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/price"
@@ -60,6 +61,11 @@ type machine struct {
 	used   int             // uses of counted grants that were seen
 
 	also func(p *process, rules belay.Ref) []belay.Command // that the session is told besides
+
+	hangs  func(core.Effect) bool // nil: none does
+	let    chan struct{}          // closed: what hangs ends
+	keeper history.Snapshots
+	rules  func(*thread.Rules) // changes what the first turn is decided by; nil: nothing
 }
 
 // parts are the same in every life.
@@ -90,6 +96,7 @@ type process struct {
 	h       *memory.Store
 	e       *system
 	ctx     context.Context
+	cut     context.CancelCauseFunc
 	mu      sync.Mutex
 	points  int
 	crashAt int
@@ -119,7 +126,7 @@ func newMachine(t *testing.T) *machine {
 func (m *machine) boot(crashAt int) *process {
 	proc := int(m.procs.Add(1))
 	ctx, cut := context.WithCancelCause(context.Background())
-	p := &process{m: m, h: m.data.Open(memory.Options{}), crashAt: crashAt}
+	p := &process{m: m, h: m.data.Open(memory.Options{}), cut: cut, crashAt: crashAt}
 	p.ctx = context.WithValue(ctx, life{}, p)
 	var err error
 	p.e, err = newEngine(config{
@@ -127,7 +134,7 @@ func (m *machine) boot(crashAt int) *process {
 		Provider: func(context.Context, string, belay.Settings) (model.Provider, error) {
 			return scripted.New(m.script), nil
 		},
-		Point: func(string) { p.point(cut) },
+		Point: func(string) { p.point(cut) }, Hangs: m.hangs, Let: m.let, Keeper: m.keeper,
 	})
 	if err != nil {
 		m.t.Fatal(err)
@@ -232,6 +239,9 @@ func (m *machine) accept() {
 		rules.Settings.Mode = belay.ModeDefault
 	}
 	rules.Tools = m.tools.Specs()
+	if m.rules != nil {
+		m.rules(&rules)
+	}
 	raw, _ := json.Marshal(rules)
 	ref, err := p.h.Put(p.ctx, raw, "application/json")
 	if err != nil {
@@ -407,6 +417,16 @@ func (m *machine) check(what any) (lost bool) {
 // is what folding says.
 func (m *machine) checkStream(ctx context.Context, h store.Store, stream belay.StreamID, what any) (summary string) {
 	m.t.Helper()
+	d, summary := m.foldStream(ctx, h, stream, what)
+	if td, ok := d.(*task.Decider); ok && (stream == theJob.Stream() && td.State().Status != "completed" || !td.State().Ended()) {
+		m.t.Errorf("%v: the task is %s", what, td.State().Status)
+	}
+	return summary
+}
+
+// foldStream is checkStream but for how its task ended.
+func (m *machine) foldStream(ctx context.Context, h store.Store, stream belay.StreamID, what any) (d core.Decider, summary string) {
+	m.t.Helper()
 	d, _, _, err := engine.Load(ctx, h, stream)
 	if err != nil {
 		m.t.Fatalf("%v: %s: %v", what, stream, err)
@@ -434,10 +454,7 @@ func (m *machine) checkStream(ctx context.Context, h store.Store, stream belay.S
 	if !bytes.Equal(loaded, folded) {
 		m.t.Errorf("%v: %s: loading gives\n%s\nfolding gives\n%s", what, stream, loaded, folded)
 	}
-	if td, ok := d.(*task.Decider); ok && (stream == theJob.Stream() && td.State().Status != "completed" || !td.State().Ended()) {
-		m.t.Errorf("%v: the task is %s", what, td.State().Status)
-	}
-	return summary
+	return d, summary
 }
 
 func (m *machine) discard() { os.RemoveAll(m.dir) }

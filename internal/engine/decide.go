@@ -13,8 +13,12 @@ import (
 // command. When it returns, the facts that follow are durable. It returns the decider
 // as it is then; the caller must not change it.
 func (e *Engine) Decide(ctx context.Context, o belay.Order) (d core.Decider, facts []event.Envelope, err error) {
-	e.deciding.Lock()
-	defer e.deciding.Unlock()
+	select {
+	case e.deciding <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, context.Cause(ctx)
+	}
+	defer func() { <-e.deciding }()
 	err = store.ClaimStream(ctx, e.c.Store, e.c.Owner, o.Stream, func(epoch int64) error {
 		v := e.newDrive(&ownership{session: belay.SystemSession, epoch: epoch}, o.Stream)
 		v.passive = true

@@ -127,11 +127,11 @@ func (v *drive) take(ctx context.Context, b *batch, orders []belay.Order) error 
 
 // respond lets the thread handle an answer, with its arguments as they were read.
 func (v *drive) respond(ctx context.Context, b *batch, o belay.Order, c belay.RespondAction) error {
-	read, err := v.perf.Arguments(ctx, v.d, c)
+	read, err := v.arguments(ctx, c)
 	switch {
 	case err == nil:
 		v.handleAs(b, o, read)
-	case belay.CodeOf(err) == belay.CodeBadArguments:
+	case belay.CodeOf(err) == belay.CodeBadArguments, errors.Is(err, errNoAnswer):
 		v.refuse(b, o, err)
 	default:
 		return err
@@ -202,6 +202,9 @@ func (v *drive) record(b *batch, r report) {
 		delete(v.running, r.run.key)
 		if _, waits := r.run.eff.(core.HoldCall); waits && !r.run.told.IsZero() {
 			r.facts = nil // what ended the wait says how the call ends
+		}
+		if len(r.facts) == 0 && r.run.late { // it would be begun again, and be silent again
+			r.facts = v.end(r.run)
 		}
 	}
 	v.add(b, r.facts, nil, "")

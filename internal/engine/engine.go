@@ -10,7 +10,6 @@ package engine
 import (
 	"context"
 	"fmt"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -42,7 +41,7 @@ type Engine struct {
 	claims claims
 	stuck  atomic.Int64 // effects that were given up
 
-	deciding sync.Mutex // one decision on a stream of the system session at a time
+	deciding chan struct{} // one decision on a stream of the system session at a time; has a token then
 }
 
 // New checks the configuration.
@@ -59,7 +58,7 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}}, nil
+	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}, deciding: make(chan struct{}, 1)}, nil
 }
 
 // NewDecider is the empty decider of a stream's kind, and the version of its cached state.

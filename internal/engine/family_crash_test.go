@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -107,14 +108,11 @@ func (f folders) Settle(_ context.Context, t belay.Worktree, keep bool) (belay.W
 	return t, belay.Diffstat{Files: len(changed)}, nil, err
 }
 
-// TestAFamilySurvivesACrashAtEveryPoint: no child is started twice, each end reaches the
-// parent once, a planned task has no attempt too many, and all that was reserved is
-// charged or returned.
-// Guarantee: F1, F11.
-func TestAFamilySurvivesACrashAtEveryPoint(t *testing.T) {
+// familyKit is the same in every life of a family.
+var familyKit = sync.OnceValue(func() parts {
 	script, err := scripted.Parse("family", []byte(familyScript))
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
 	tools := []tool.Tool{effects{}}
 	for _, tl := range append(tool.AgentTools(), tool.TurnTools()...) {
@@ -122,18 +120,31 @@ func TestAFamilySurvivesACrashAtEveryPoint(t *testing.T) {
 	}
 	set, err := tool.NewSet(tools...)
 	if err != nil {
-		t.Fatal(err)
+		panic(err)
 	}
+	return parts{script, set}
+})
+
+// newFamily is a machine for the family.
+func newFamily(t *testing.T) *machine {
+	m, k := newMachine(t), familyKit()
+	m.script, m.tools, m.trees, m.also = k.script, k.tools, folders{m.dir}, planned
+	m.checks = []belay.Check{{ID: "file", Kind: belay.CheckFiles, Paths: []string{"notes"}}, {ID: "kept", Kind: belay.CheckFiles, Paths: []string{"notes"}, Unchanged: true},
+		{ID: "make", Kind: belay.CheckCommand, Argv: []string{"make", "test"}}, {ID: "judge", Kind: belay.CheckAgent}, {ID: "person", Kind: belay.CheckPerson, Prompt: "Is it good?"}}
+	return m
+}
+
+// TestAFamilySurvivesACrashAtEveryPoint: no child is started twice, each end reaches the
+// parent once, a planned task has no attempt too many, and all that was reserved is
+// charged or returned.
+// Guarantee: F1, F11.
+func TestAFamilySurvivesACrashAtEveryPoint(t *testing.T) {
 	points, used := 0, 0
 	life := func(crashes ...int) (hit bool) {
 		points++
 		synctest.Test(t, func(t *testing.T) {
-			m := newMachine(t)
+			m := newFamily(t)
 			defer m.discard()
-			m.script, m.tools, m.trees = script, set, folders{m.dir}
-			m.checks = []belay.Check{{ID: "file", Kind: belay.CheckFiles, Paths: []string{"notes"}}, {ID: "kept", Kind: belay.CheckFiles, Paths: []string{"notes"}, Unchanged: true},
-				{ID: "make", Kind: belay.CheckCommand, Argv: []string{"make", "test"}}, {ID: "judge", Kind: belay.CheckAgent}, {ID: "person", Kind: belay.CheckPerson, Prompt: "Is it good?"}}
-			m.also = planned
 			m.accept()
 			_, hit = m.through(crashes, (*process).liveFamily)
 			m.checkFamily(crashes)
@@ -192,6 +203,7 @@ func (p *process) liveFamily() error {
 		if over || p.ctx.Err() != nil {
 			return p.ctx.Err()
 		}
+		time.Sleep(100 * time.Millisecond) // some wait for a time
 	}
 	return fmt.Errorf("the family neither ends nor waits")
 }

@@ -22,7 +22,7 @@ func (none) Leftover() core.Effect { return nil }
 
 func (none) Silence(core.Effect) time.Duration { return time.Minute }
 
-func (none) GiveUp(core.Effect, time.Duration, time.Time) []core.Fact { return nil }
+func (none) GiveUp(core.Effect, bool, time.Duration, time.Time) []core.Fact { return nil }
 
 func (none) Of(belay.SessionID, belay.StreamID) Performer { return none{} }
 

@@ -24,8 +24,9 @@ type Performers interface {
 	Supply(d core.Decider, ref belay.Ref, read func() ([]byte, error)) bool
 }
 
-// Performer performs the effects of one stream. Perform and GiveUp may be called
-// at the same time; the others belong to the goroutine that owns the decider.
+// Performer performs the effects of one stream. Perform, GiveUp and what Inspect and
+// Arguments return may be called at the same time; the others belong to the goroutine
+// that owns the decider.
 type Performer interface {
 	// Perform makes one attempt of an effect and returns what came of it. No facts
 	// mean that this process leaves and the next one decides.
@@ -33,18 +34,20 @@ type Performer interface {
 	// Silence is how long an effect may give no sign of life; 0: as long as it likes.
 	Silence(eff core.Effect) time.Duration
 	// GiveUp returns the end of an effect that gave no sign of life for a time and
-	// didn't end when it was cancelled, as far as that is known.
-	GiveUp(eff core.Effect, silent time.Duration, now time.Time) []core.Fact
+	// didn't end when it was cancelled, as far as that is known. late means that it was
+	// cancelled for its silence, and not because it isn't wanted or its process leaves.
+	GiveUp(eff core.Effect, late bool, silent time.Duration, now time.Time) []core.Fact
 	// Leftover returns an effect that has to be performed before the stream is left,
 	// though no decider wants it; nil: there is none (any more).
 	Leftover() core.Effect
 
-	// Inspect completes decided questions with what they are asked about, as it is
-	// in the world now.
-	Inspect(ctx context.Context, d core.Decider, decided []core.Fact) error
-	// Arguments reads the arguments that an answer gives its call. Those that can't
-	// be taken are an error of code bad_arguments.
-	Arguments(ctx context.Context, d core.Decider, answer belay.RespondAction) (belay.Command, error)
+	// Inspect returns what completes decided questions with what they are asked about,
+	// as it is in the world then; nil: there are none. Until that was done, nothing is
+	// known of what they are asked about.
+	Inspect(ctx context.Context, d core.Decider, decided []core.Fact) (complete func(context.Context) []core.Fact, err error)
+	// Arguments returns what reads the arguments that an answer gives its call; nil: it
+	// gives none. Those that can't be taken are an error of code bad_arguments.
+	Arguments(d core.Decider, answer belay.RespondAction) (read func(context.Context) (belay.Command, error))
 }
 
 // Run is an effect that runs: what its performer may use of the engine.
@@ -57,6 +60,8 @@ type Run struct {
 	limit   time.Duration // how long it may be silent; 0: as long as it likes
 	sign    atomic.Int64  // when it gave a sign of life last
 	told    time.Time     // when it was cancelled
+	quiet   time.Time     // its last sign of life before that
+	late    bool          // it was cancelled for its silence
 	gone    chan struct{} // closed when it is given up
 	ended   func()        // once: the drive waits for it no more
 }
@@ -98,6 +103,9 @@ func (r *Run) report(m report) bool {
 
 // Beat is a sign of life.
 func (r *Run) Beat() { r.sign.Store(r.v.e.c.Now().UnixNano()) }
+
+// last is when it gave a sign of life last.
+func (r *Run) last() time.Time { return time.Unix(0, r.sign.Load()) }
 
 // Leaving reports whether the whole process leaves the stream, and not only this
 // effect ends.

@@ -62,6 +62,7 @@ func (v *drive) startLeftover(ctx context.Context) bool {
 	gone, cancel := context.WithCancel(ctx)
 	cancel()
 	v.start(gone, eff.Key(), eff)
+	v.running[eff.Key()].stop(v.e.c.Now())
 	return true
 }
 

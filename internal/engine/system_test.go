@@ -7,6 +7,7 @@ import (
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
 	"github.com/belay-run/belay/internal/config/agentfile"
+	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/thread"
 	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/effect/history"
@@ -39,6 +40,8 @@ type config struct {
 	Around   effect.Surroundings
 	Trees    effect.Trees
 	Team     team
+	Hangs    func(core.Effect) bool // effects that hear nothing and never end; nil: none
+	Let      chan struct{}          // closed: they end
 }
 
 // team finds the team of a name.
@@ -56,7 +59,7 @@ func newEngine(c config) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: p, Secrets: c.Secrets, Now: c.Now, Point: c.Point, Stall: c.Stall})
+	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: hanging{p, c.Hangs, c.Let}, Secrets: c.Secrets, Now: c.Now, Point: c.Point, Stall: c.Stall})
 	if err == nil {
 		p.UseQuotas(e.Decide)
 	}

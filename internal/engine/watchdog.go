@@ -6,10 +6,10 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// A tool, a provider or a checker that doesn't end when its time is up holds its
-// thread, the session's lane and a place of the server. So it is cancelled, and
-// then given up: its thread continues with a typed end, and what it returns after
-// that is ignored.
+// An effect that doesn't end when its time is up holds its thread, the session's lane and
+// a place of the server: a tool, a provider, a git on a file system that doesn't answer.
+// So it is cancelled, and then given up: its thread continues with a typed end, and what
+// it returns after that is ignored.
 
 // DefaultStall is how long, after its own time is up, an effect may hold its
 // thread.
@@ -18,7 +18,7 @@ const DefaultStall = time.Minute
 // stop tells the effect to end.
 func (r *Run) stop(now time.Time) {
 	if r.told.IsZero() {
-		r.told = now
+		r.told, r.quiet = now, r.last()
 	}
 	r.cancel()
 }
@@ -35,12 +35,12 @@ func (v *drive) stallLimit() time.Duration {
 // next is when the watchdog looks at an effect again; zero is never.
 func (r *Run) next(half time.Duration) time.Time {
 	switch {
-	case r.limit == 0:
-		return time.Time{}
 	case !r.told.IsZero():
 		return r.told.Add(half)
+	case r.limit == 0:
+		return time.Time{}
 	}
-	return time.Unix(0, r.sign.Load()).Add(r.limit + half)
+	return r.last().Add(r.limit + half)
 }
 
 // watchAt is when the watchdog has to look; zero is never.
@@ -62,6 +62,7 @@ func (v *drive) watch(b *batch) {
 		switch {
 		case at.IsZero() || now.Before(at):
 		case r.told.IsZero():
+			r.late = true
 			r.stop(now)
 		default:
 			v.add(b, v.giveUp(r), nil, "")
@@ -69,15 +70,19 @@ func (v *drive) watch(b *batch) {
 	}
 }
 
-// giveUp abandons an effect and returns its end, as far as that is known.
+// giveUp abandons an effect and returns its end.
 func (v *drive) giveUp(r *Run) []core.Fact {
 	close(r.gone)
 	r.cancel()
 	delete(v.running, r.key)
 	r.ended()
 	v.e.stuck.Add(1)
-	silent := v.e.c.Now().Sub(time.Unix(0, r.sign.Load())).Round(time.Second)
-	return v.perf.GiveUp(r.eff, silent, v.now())
+	return v.end(r)
+}
+
+// end is how an effect ends that is given up, as far as that is known.
+func (v *drive) end(r *Run) []core.Fact {
+	return v.perf.GiveUp(r.eff, r.late, v.e.c.Now().Sub(r.quiet).Round(time.Second), v.now())
 }
 
 // Stuck counts the effects that were given up since the engine was made.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"iter"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"github.com/belay-run/belay/internal/core"
 	"github.com/belay-run/belay/internal/core/coretest"
 	"github.com/belay-run/belay/internal/core/thread"
+	"github.com/belay-run/belay/internal/effect"
 	"github.com/belay-run/belay/internal/lib/netdial"
 	"github.com/belay-run/belay/internal/model"
 	"github.com/belay-run/belay/internal/model/modeltest"
@@ -279,6 +281,10 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 			<-ctx.Done()
 			return "", nil, ctx.Err()
 		}, code: "TIMEOUT", charge: event.ChargeAll, way: "truncate"},
+		"hears nothing": {say: func(context.Context, int) (string, []model.Chunk, error) {
+			time.Sleep(time.Hour)
+			return "", nil, errors.New("the connection was dead")
+		}, code: effect.CodeStuck, charge: event.ChargeAll, way: "truncate"},
 		"is empty": {say: func(context.Context, int) (string, []model.Chunk, error) { return " ", nil, nil }, code: "EMPTY", charge: event.ChargeAnswer, way: "truncate"},
 		"grows": {say: func(context.Context, int) (string, []model.Chunk, error) {
 			return strings.Repeat("much ", 20_000), nil, nil
@@ -304,6 +310,7 @@ func TestAFaultySummariserStopsNoTurn(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
+				defer time.Sleep(2 * time.Hour) // what was given up ends
 				s := &seer{looks: 30, summary: tt.say}
 				b := seeing(t, s, tt.change)
 				turns := 1

@@ -100,24 +100,30 @@ func (w *Workspaces) Settings(ctx context.Context, ws string, have *belay.Settin
 	if c.Approvals == string(belay.ApprovalsAsk) {
 		return belay.Settings{}, input.At("settings.approvals", belay.Errorf(belay.CodeUsage, "questions are asked at a terminal by belay run alone").WithHint("wait, or deny"))
 	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p, err := w.look(ctx, ws)
-	if err != nil {
-		return belay.Settings{}, err
-	}
-	if have != nil {
-		got, err := w.host.Over(p, *have, given)
-		return got.Settings, settingError(err)
-	}
-	got, err := w.host.Fresh(p, given)
-	if err == nil {
+	got, err := w.settings(ctx, ws, have, given)
+	if err == nil && have == nil {
 		if c.Approvals == "" {
 			got.Approvals = belay.ApprovalsWait // there is a way to ask: the owner's token exists
 		}
-		err = w.host.Keepable(ctx, ws, got)
+		err = settingError(w.host.Keepable(ctx, ws, got)) // behind the lock: git takes its time
 	}
-	return got.Settings, settingError(err)
+	return got.Settings, err
+}
+
+// settings are those of a session, or of a new one, with what was given over them.
+func (w *Workspaces) settings(ctx context.Context, ws string, have *belay.Settings, given config.Given) (got config.Settings, err error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, err := w.look(ctx, ws)
+	switch {
+	case err != nil:
+		return got, err
+	case have != nil:
+		got, err = w.host.Over(p, *have, given)
+	default:
+		got, err = w.host.Fresh(p, given)
+	}
+	return got, settingError(err)
 }
 
 // SettingRows lists the settings of a new session in a workspace.
@@ -286,11 +292,11 @@ func (w *Workspaces) Counts(ctx context.Context, ws string, s belay.Settings) to
 
 // MayChange reports whether a session may change its workspace, which is made ready.
 func (w *Workspaces) MayChange(ctx context.Context, s *session.State, more []policy.Grant) (bool, error) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if err := w.host.RestoreWorktree(ctx, s); err != nil {
+	if err := w.host.RestoreWorktree(ctx, s); err != nil { // before the lock: git takes its time
 		return false, err
 	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
 	if _, err := config.CheckWorkspace(s.Workspace); err != nil {
 		return false, err
 	}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"github.com/belay-run/belay/internal/lib/keyed"
 )
 
 // Tracked tells which files git knows. A program that can't read such a file finds it
@@ -18,6 +20,7 @@ import (
 type Tracked struct {
 	Git Git
 
+	trees keyed.Mutexes // by the root of the work tree: git is asked about one once at a time
 	mu    sync.Mutex
 	known map[string]tracked // by the root of the work tree
 }
@@ -32,8 +35,6 @@ type tracked struct {
 // attributes by which git takes their recorded content where it has a choice, and not
 // the file. Where git can't be asked there are none.
 func (t *Tracked) Of(ctx context.Context, paths []string) (files []string, attributes string) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	repos := map[string][]string{}
 	for _, p := range paths {
 		for top := filepath.Dir(p); ; top = filepath.Dir(top) {
@@ -74,6 +75,11 @@ func pattern(path string) string {
 }
 
 func (t *Tracked) in(ctx context.Context, top string, paths []string) []string {
+	unlock, err := t.trees.Lock(ctx, top)
+	if err != nil {
+		return nil
+	}
+	defer unlock()
 	index := filepath.Join(top, ".git", "index")
 	if dir, err := pointer(filepath.Join(top, ".git"), "gitdir: "); err == nil {
 		index = filepath.Join(dir, "index")
@@ -87,7 +93,10 @@ func (t *Tracked) in(ctx context.Context, top string, paths []string) []string {
 	if !there(index) {
 		return nil
 	}
-	if k, ok := t.known[top]; ok && slices.EqualFunc(stamps(), k.stamps, stamp.is) {
+	t.mu.Lock()
+	k, ok := t.known[top]
+	t.mu.Unlock()
+	if ok && slices.EqualFunc(stamps(), k.stamps, stamp.is) {
 		return k.files
 	}
 	r, err := t.Git.Open(ctx, top)
@@ -107,6 +116,8 @@ func (t *Tracked) in(ctx context.Context, top string, paths []string) []string {
 	if len(files) > 0 {
 		r.note(ctx, index, files)
 	}
+	t.mu.Lock()
+	defer t.mu.Unlock()
 	if t.known == nil {
 		t.known = map[string]tracked{}
 	}
