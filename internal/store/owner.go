@@ -18,14 +18,31 @@ func ThisProcess() Owner {
 		host = "localhost"
 	}
 	pid := os.Getpid()
-	return Owner{ID: belay.NewID("own"), Host: host, PID: pid, Start: processStart(pid)}
+	id := belay.NewID("own")
+	if ns := namespace(); ns != "" {
+		id += namespaceMark + ns
+	}
+	return Owner{ID: id, Host: host, PID: pid, Start: processStart(pid)}
 }
 
-// Alive reports whether an owner's process may still run. On this host it looks
-// for the process and compares start times, because numbers are used again; a
-// process of another host can't be seen and counts as alive, so that only the
-// end of its lease frees what it owns.
-func Alive(o Owner) bool {
+// Alive reports whether an owner's process may still run. Only within one boot of one
+// host and one PID namespace does a missing process mean that it is dead. Any other one
+// can't be seen and counts as alive, so that only the end of its lease frees what it owns.
+func Alive(o Owner) bool { return !visible(o) || Runs(o) }
+
+// visible reports whether the number of an owner's process means here what it meant to
+// the owner. What an owner doesn't say, or the system doesn't tell, isn't taken as equal.
+func visible(o Owner) bool {
+	host, err := os.Hostname()
+	_, theirs, _ := strings.Cut(o.ID, namespaceMark)
+	booted := o.Start[strings.LastIndex(o.Start, bootMark)+1:]
+	ours, boot := namespace(), bootID()
+	return err == nil && o.Host == host && ours != "" && theirs == ours && boot != "" && booted == boot
+}
+
+// Runs is Alive as far as it can be told from here, for what has no lease: on this host it
+// looks for the process and compares start times, because numbers are used again.
+func Runs(o Owner) bool {
 	if host, err := os.Hostname(); err != nil || o.Host != host {
 		return true
 	}
@@ -41,6 +58,29 @@ func Alive(o Owner) bool {
 	}
 	err = p.Signal(syscall.Signal(0))
 	return err == nil || errors.Is(err, os.ErrPermission)
+}
+
+// Marks of what stands behind them: in an owner's id the PID namespace, and in its start
+// time the boot. Builds that don't know the first look at the others alone.
+const (
+	namespaceMark = "@"
+	bootMark      = "@"
+)
+
+// namespace is the PID namespace of this process; empty when the system doesn't tell, or
+// shows the processes of another one.
+func namespace() string {
+	if self, err := os.Readlink("/proc/self"); err != nil || self != strconv.Itoa(os.Getpid()) {
+		return ""
+	}
+	name, _ := os.Readlink("/proc/self/ns/pid")
+	return strings.Trim(strings.TrimPrefix(name, "pid:"), "[]")
+}
+
+// bootID tells one boot of the system from others; empty when the system doesn't tell.
+func bootID() string {
+	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return string(boot[:min(8, len(boot))])
 }
 
 // ended is the start of a process that is over but not yet collected by its parent.
@@ -62,6 +102,5 @@ func processStart(pid int) string {
 	if fields[0] == "Z" || fields[0] == "X" {
 		return ended
 	}
-	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return fields[19] + "@" + string(boot[:min(8, len(boot))])
+	return fields[19] + bootMark + bootID()
 }

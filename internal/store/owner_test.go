@@ -2,6 +2,7 @@ package store
 
 import (
 	"os/exec"
+	"strings"
 	"testing"
 
 	"github.com/belay-run/belay/internal/testkit/needs"
@@ -25,6 +26,33 @@ func TestOnlyTheVeryProcessIsAlive(t *testing.T) {
 	far.Host = "another-host"
 	if !Alive(far) {
 		t.Error("a process that can't be seen counts as dead")
+	}
+}
+
+// TestAProcessThatCantBeSeenIsAlive: only within one boot and PID namespace does a missing
+// process mean that it is dead. What an owner doesn't say isn't taken as equal.
+// Guarantee: S4.
+func TestAProcessThatCantBeSeenIsAlive(t *testing.T) {
+	needs.Facility(t, "procfs", namespace() != "", "the system doesn't tell of its PID namespaces")
+	dead := ThisProcess()
+	dead.PID = 1 << 30
+	if Alive(dead) {
+		t.Fatal("a process that is missing counts as alive")
+	}
+	id, ns, _ := strings.Cut(dead.ID, namespaceMark)
+	ticks, boot, _ := strings.Cut(dead.Start, bootMark)
+	for name, change := range map[string]func(*Owner){
+		"of another namespace":        func(o *Owner) { o.ID += "1" },
+		"of an older build":           func(o *Owner) { o.ID = id },
+		"of another boot":             func(o *Owner) { o.Start = ticks + bootMark + "0" + boot[1:] + "x" },
+		"whose start wasn't told":     func(o *Owner) { o.Start = "" },
+		"of another host":             func(o *Owner) { o.Host += "x" },
+		"that names a namespace only": func(o *Owner) { o.ID, o.Start = namespaceMark+ns, ticks },
+	} {
+		o := dead
+		if change(&o); !Alive(o) {
+			t.Errorf("a process %s counts as dead", name)
+		}
 	}
 }
 

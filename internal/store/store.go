@@ -173,7 +173,7 @@ type Inbox interface {
 
 // Owner names a process.
 type Owner struct {
-	ID    string    `json:"id"` // unique per process start
+	ID    string    `json:"id"` // unique per process start; behind an @ the PID namespace
 	Host  string    `json:"host"`
 	PID   int       `json:"pid"`
 	Start string    `json:"start"` // the process's start time as the system tells it

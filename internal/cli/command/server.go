@@ -23,14 +23,15 @@ type Running struct {
 }
 
 // ServerOf returns the server of a store, or nil if none runs or none is
-// registered.
+// registered. A registration has no lease: a container that was started again must not
+// wait for the one before.
 func ServerOf(dir string) *Running {
 	b, err := os.ReadFile(filepath.Join(dir, "server.json"))
 	if err != nil {
 		return nil
 	}
 	var r Running
-	if json.Unmarshal(b, &r) != nil || !store.Alive(r.Owner) {
+	if json.Unmarshal(b, &r) != nil || !store.Runs(r.Owner) {
 		return nil
 	}
 	return &r
