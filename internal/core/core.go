@@ -141,17 +141,17 @@ type Input struct {
 	Answer  *belay.Ref // with accept, in its place: a model's answer
 }
 
-// HoldCall waits with a call whose server waits for a person's answer, and tells when
-// the server doesn't any more. It counts only while it is wanted: an attempt that has the
-// answer ends the call itself.
+// HoldCall waits with a call whose server waits for an answer, until the attempt begins that
+// brings it, and tells when the server doesn't any more. It counts only while it is wanted: an
+// attempt that has the answer ends the call itself.
 type HoldCall struct {
-	IDs     belay.IDs // Call and Action are set
+	IDs     belay.IDs // Call is set, and Action while a person is asked
 	Attempt int
 	Name    string
 	Rules   belay.Ref
 }
 
-// Key is that of the question.
+// Key is that of the open question, or of the call.
 func (e HoldCall) Key() string {
 	return "hold/" + cmp.Or(string(e.IDs.Action), string(e.IDs.Call))
 }

@@ -26,6 +26,7 @@ type exchange struct {
 	err    error
 	cancel context.CancelFunc
 	held   *question // that a person answers; nil: none
+	holds  int       // effects that wait with it
 }
 
 // question is what a server asks while it works.
@@ -270,8 +271,8 @@ func fieldsText(schema []byte) string {
 	return strings.Join(lines, "\n")
 }
 
-// Hold implements tool.Holder: it waits while a person answers what the server asked. An
-// exchange that no attempt takes over then is cancelled.
+// Hold implements tool.Holder: it waits while a person answers what the server asked, and
+// until an attempt brings the answer. An exchange that none takes over then is cancelled.
 func (t *serverTool) Hold(ctx context.Context, c tool.Call) error {
 	var x *exchange
 	n := t.pool.working(c.Session, t.server.Name, c.ID)
@@ -281,22 +282,32 @@ func (t *serverTool) Hold(ctx context.Context, c tool.Call) error {
 	if x == nil {
 		return t.gone()
 	}
+	n.mu.Lock()
+	x.holds++
+	n.mu.Unlock()
+	defer n.letGo(x)
 	select {
 	case <-x.ended:
 		return t.gone()
 	case <-ctx.Done():
-		n.mu.Lock()
-		defer n.mu.Unlock()
-		held := x.held
-		time.AfterFunc(takeOver, func() {
-			n.mu.Lock()
-			defer n.mu.Unlock()
-			if held != nil && x.held == held {
-				x.cancel()
-			}
-		})
 		return nil
 	}
+}
+
+// letGo ends a wait with an exchange. It is cancelled if nobody has waited with it, nor taken
+// its question over, for a while.
+func (n *connection) letGo(x *exchange) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	held := x.held
+	x.holds--
+	time.AfterFunc(takeOver, func() {
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if held != nil && x.held == held && x.holds == 0 {
+			x.cancel()
+		}
+	})
 }
 
 // gone is the end of a call whose server doesn't wait for an answer any more.

@@ -96,11 +96,12 @@ func (d *decision) waitsForHold(spec belay.ToolSpec, c *Call) bool {
 	return waits
 }
 
-// givesBack returns the holds of calls that are over.
+// givesBack returns the holds of calls that are over, or wait for a person. A server that
+// waits for an answer is in the middle of its work, and keeps its hold.
 func (d *decision) givesBack() {
 	for _, g := range d.Holds {
 		h := belay.Hold{Call: belay.CallID(g.ID), Whole: g.Whole}
-		if c := d.Turn.call(h.Call); c != nil && c.Phase != CallOver && c.Phase != CallRan && c.Again == nil {
+		if c := d.Turn.call(h.Call); c != nil && c.Phase != CallOver && (c.Phase != CallRan || c.heldByServer()) && c.Again == nil {
 			continue
 		}
 		d.record(d.holdFact(event.HoldReleased, h))

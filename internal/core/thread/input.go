@@ -25,14 +25,31 @@ func (c *Call) waitsForInput() bool { return c.Phase == CallRan && c.Input != ni
 // asksInput asks a person what a call has to know. Where nobody can be asked the call
 // goes on without an answer.
 func (d *decision) asksInput(c *Call) {
-	switch {
-	case c.Ask == nil && !d.rules.headless():
+	if c.Ask == nil && !d.rules.headless() {
 		d.askPerson(c, "", event.ActionRequired{Kind: askForm, Prompt: c.Input.Prompt, Form: &c.Input.FormAsked})
-	case c.Ask != nil && c.Input.Held:
-		ids := d.callIDs(c)
-		ids.Action = c.Ask.Action
-		d.want(core.HoldCall{IDs: ids, Attempt: c.Attempt, Name: c.Name, Rules: d.Turn.Rules})
 	}
+}
+
+// heldByServer reports whether the call's server works on it and waits for an answer, until
+// the attempt begins that brings it.
+func (c *Call) heldByServer() bool {
+	return c.Input != nil && c.Input.Held && (c.Phase == CallRan || c.Phase == CallJudged)
+}
+
+// heldCalls are the effects that calls want whose servers wait for answers, whatever
+// keeps the next attempt from beginning: budget, other calls, a pause.
+func (s *State) heldCalls() (effects []core.Effect) {
+	for _, c := range s.Turn.calls() {
+		if !c.heldByServer() {
+			continue
+		}
+		ids := s.callIDs(c)
+		if c.Ask != nil && c.Ask.Open {
+			ids.Action = c.Ask.Action
+		}
+		effects = append(effects, core.HoldCall{IDs: ids, Attempt: c.Attempt, Name: c.Name, Rules: s.Turn.Rules})
+	}
+	return effects
 }
 
 // mayBegin reports whether an attempt of the call is to begin as far as people decide

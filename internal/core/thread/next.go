@@ -56,7 +56,7 @@ func (d *Decider) Next(now time.Time) (rd core.Ready) {
 	if len(rd.Decided) > 0 {
 		rd.Effects, rd.Wake = nil, time.Time{}
 	} else {
-		rd.Effects = append(rd.Effects, d.s.procs()...)
+		rd.Effects = append(append(rd.Effects, d.s.procs()...), d.s.heldCalls()...)
 	}
 	return rd
 }

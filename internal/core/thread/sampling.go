@@ -33,8 +33,7 @@ func (c *Call) wantsModel() bool {
 	return c.Input != nil && c.Input.Request != nil && c.Sample.Allowed && !c.Sample.Done && (c.Phase == CallJudged || c.Phase == CallRan && c.Ask == nil)
 }
 
-// sample has the turn's model answer a call's server. A server that waits is held
-// meanwhile.
+// sample has the turn's model answer a call's server.
 func (d *decision) sample(c *Call) {
 	to := spending{d}.to()
 	hook, output := samplingHook+strconv.Itoa(c.Rounds), min(cmp.Or(c.Input.MaxTokens, leastOutput), leastOutput)
@@ -51,9 +50,6 @@ func (d *decision) sample(c *Call) {
 	default:
 		spec, _ := json.Marshal(policy.Checker{ID: hook, Kind: "model", Provider: to.Provider, Model: to.Model}) // plain data: can't fail
 		d.want(core.CheckCall{IDs: d.callIDs(c), Checker: hook, Spec: spec, Dir: d.rules.Workspace, Request: c.Input.Request, BaseURL: to.BaseURL, MaxOutput: output})
-	}
-	if c.Input.Held {
-		d.want(core.HoldCall{IDs: d.callIDs(c), Attempt: c.Attempt, Name: c.Name, Rules: d.Turn.Rules})
 	}
 }
 

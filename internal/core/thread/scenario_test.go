@@ -165,6 +165,8 @@ func (w *world) do(line string) {
 		w.handle(belay.LimitMode{Mode: belay.Mode(strings.TrimPrefix(mode, "-")), Boundary: boundary})
 	case "share":
 		w.handle(belay.ShareWorkspace{})
+	case "paused", "resumed":
+		w.handle(belay.PauseThread{Op: verb})
 	case "grant":
 		n, _ := strconv.Atoi(rest)
 		w.handle(belay.GiveGrant{Call: w.d.s.Turn.Step.Calls[n-1].ID})
