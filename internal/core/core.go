@@ -90,6 +90,7 @@ type Compact struct {
 	Started int64 // the fact
 	event.ContextCompactionStarted
 
+	Within    time.Duration     // that a summary has to be made; 0: nothing limits it
 	Pins      []event.PinChange // texts that a person pinned
 	Plan      []event.PlanItem
 	Question  belay.ActionID // about the turn itself, that is open

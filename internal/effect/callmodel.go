@@ -29,7 +29,7 @@ const (
 	inlineArgs  = 2 << 10 // bytes of one call's arguments
 	inlineCalls = 6 << 10 // bytes of all arguments of an answer
 	maxCalls    = 48      // calls of one answer; more are dropped, with a note to the model
-	maxAnswer   = 8 << 20 // bytes of an answer; a longer one has failed
+	maxAnswer   = 4 << 20 // bytes of an answer, reasoning included; a longer one has failed, and isn't asked for again
 
 	callIDBytes = 48 // of a call's id, which it gets with its place in the log
 )
@@ -149,16 +149,29 @@ func (a *answer) request(messages []belay.Message) model.Request {
 	return r
 }
 
+// bounded passes on the chunks of an answer until it is too long.
+func bounded(chunks iter.Seq2[model.Chunk, error]) iter.Seq2[model.Chunk, error] {
+	return func(yield func(model.Chunk, error) bool) {
+		size := 0
+		for chunk, err := range chunks {
+			if size += chunk.Size(); size > maxAnswer && err == nil {
+				yield(model.Chunk{}, model.TooLarge("the answer has more than %d MB", maxAnswer>>20))
+				return
+			}
+			if !yield(chunk, err) {
+				return
+			}
+		}
+	}
+}
+
 // listen takes chunks until the last one.
 func (a *answer) listen(ctx context.Context, chunks iter.Seq2[model.Chunk, error]) error {
-	for chunk, err := range chunks {
+	for chunk, err := range bounded(chunks) {
 		if err != nil {
 			return err
 		}
 		a.take(ctx, chunk)
-		if a.size > maxAnswer {
-			return &model.Error{Class: "transient", Code: "TOO_LARGE", Message: fmt.Sprintf("the answer has more than %d MB", maxAnswer>>20)}
-		}
 		if err := a.checkPictureCount(); err != nil {
 			return err
 		}
@@ -200,7 +213,6 @@ type answer struct {
 	text  answerText
 	clean *secret.Writer // in front of text: a secret may come in pieces
 	shown int            // bytes of text that were shown live
-	size  int            // bytes that are kept of the answer
 	since time.Time      // of the last checkpoint
 	calls []model.Call
 	echo  []event.ModelEcho
@@ -221,7 +233,6 @@ func (a *answer) take(ctx context.Context, c model.Chunk) {
 	if c.Reasoning != "" {
 		a.think(c.Reasoning)
 	}
-	a.size += len(c.Text)
 	if c.Text != "" {
 		_, _ = a.clean.Write([]byte(strings.ToValidUTF8(c.Text, "\uFFFD"))) // into memory: can't fail
 		a.show()
@@ -231,18 +242,15 @@ func (a *answer) take(ctx context.Context, c model.Chunk) {
 		a.draw(c.Image)
 	}
 	if c.Echo != nil {
-		a.size += c.Echo.Size()
 		a.echo = append(a.echo, event.ModelEcho{Echo: *c.Echo})
 	}
 	if c.Call != nil {
-		a.size += len(c.Call.ID) + len(c.Call.Name) + len(c.Call.Args) + c.Call.Echo.Size()
 		a.calls = append(a.calls, *c.Call)
 		if c.Call.Echo != nil {
 			a.echo = append(a.echo, event.ModelEcho{Call: len(a.calls), Echo: *c.Call.Echo})
 		}
 	}
 	if c.Search != nil {
-		a.size += c.Search.Size()
 		a.searches = append(a.searches, c.Search)
 	}
 	if c.Usage != nil {

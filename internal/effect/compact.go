@@ -95,7 +95,7 @@ func (s *shortening) charge(ctx context.Context, err error) event.Charge {
 	return event.ChargeNothing
 }
 
-var errSlow = fmt.Errorf("the summary took longer than %s", summariseTime)
+var errSlow = errors.New("the summary took longer than it may")
 
 // errNotSmaller is a window that is hardly shorter than the conversation.
 type errNotSmaller struct{ before, after int64 }
@@ -227,7 +227,11 @@ func (s *shortening) all() []history.Pin {
 // summarise asks a model for a summary of the messages before the tail: behind the
 // conversation as it is, or in parts, where that is too long or the model another.
 func (s *shortening) summarise(ctx context.Context, rules *sharedRules, msgs []belay.Message, tail int) (string, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, summariseTime, errSlow)
+	within := time.Duration(summariseTime)
+	if s.eff.Within > 0 { // the turn has no more
+		within = min(within, s.eff.Within)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, within, errSlow)
 	defer cancel()
 	settings := rules.Settings
 	settings.Provider, settings.Model = s.eff.Provider, s.eff.Model
@@ -296,7 +300,7 @@ func (s *shortening) ask(ctx context.Context, prov model.Provider, req model.Req
 	s.began, s.reported = false, false
 	var text strings.Builder
 	stop := ""
-	for chunk, err := range prov.Stream(ctx, req) {
+	for chunk, err := range bounded(prov.Stream(ctx, req)) {
 		if err != nil {
 			return "", s.failed(ctx, err)
 		}
@@ -310,9 +314,6 @@ func (s *shortening) ask(ctx context.Context, prov model.Provider, req model.Req
 		}
 		if chunk.Call != nil {
 			return "", &model.Error{Class: "refused", Code: "CALLED_TOOL", Message: "the model called a tool instead of writing a summary"}
-		}
-		if text.Len() > maxAnswer {
-			return "", &model.Error{Class: "transient", Code: "TOO_LARGE", Message: "the summary is too long"}
 		}
 		if stop = chunk.Stop; stop != "" {
 			break

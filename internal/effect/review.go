@@ -46,7 +46,7 @@ func (v *performer) review(ctx context.Context, c policy.Checker, eff core.Check
 	}
 	var text strings.Builder
 	stop := ""
-	for chunk, err := range prov.Stream(ctx, req) {
+	for chunk, err := range bounded(prov.Stream(ctx, req)) {
 		if err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)

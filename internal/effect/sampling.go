@@ -56,7 +56,7 @@ func (v *performer) sample(ctx context.Context, c policy.Checker, eff core.Check
 	req := model.Request{Model: c.Model, System: asked.System, Attempt: 1, Key: string(eff.IDs.Call) + "/" + c.ID, MaxOutput: int(eff.MaxOutput), Messages: asked.Messages, Content: v.e.c.Store.Get}
 	said := tool.ModelAnswer{Model: c.Model}
 	var text strings.Builder
-	for chunk, err := range prov.Stream(ctx, req) {
+	for chunk, err := range bounded(prov.Stream(ctx, req)) {
 		if err != nil {
 			if ctx.Err() != nil {
 				err = context.Cause(ctx)

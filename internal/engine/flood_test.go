@@ -16,7 +16,8 @@ import (
 
 // A server that sends a gigabyte costs a bounded amount of memory: as a line
 // without an end, packed or not, as text that never stops, as a call whose
-// arguments never do. The attempt has failed, and the next one is as any other.
+// arguments never do. The attempt has failed, and isn't
+// made again.
 // Guarantee: E52.
 func TestAGigabyteIsNotKept(t *testing.T) {
 	const limit = 192 << 20
@@ -45,7 +46,7 @@ func TestAGigabyteIsNotKept(t *testing.T) {
 					defer p.far.close()
 					log := p.b.run()
 					fails := find[event.ModelFailed](log)
-					if len(fails) != 1 || !fails[0].Problem.Retryable || len(find[event.TurnCompleted](log)) != 1 {
+					if len(fails) != 1 || fails[0].Problem.Code != "TOO_LARGE" || fails[0].Problem.Retryable || len(find[event.TurnFailed](log)) != 1 {
 						t.Errorf("%d failures, the end is %s", len(fails), log[len(log)-1].Type())
 					}
 				})

@@ -7,6 +7,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"iter"
 	"time"
 
@@ -52,6 +53,18 @@ type Chunk struct {
 	Search    *Search
 	Usage     *belay.Usage
 	Stop      string // stop, tool_calls, length, refused
+}
+
+// Size is how many bytes of the answer came with the chunk, without pictures.
+func (c *Chunk) Size() int {
+	n := len(c.Text) + len(c.Reasoning) + c.Echo.Size()
+	if c.Call != nil {
+		n += len(c.Call.ID) + len(c.Call.Name) + len(c.Call.Args) + c.Call.Echo.Size()
+	}
+	if c.Search != nil {
+		n += c.Search.Size()
+	}
+	return n
 }
 
 // Call is a tool call as the model wrote it: Args may be broken JSON.
@@ -130,6 +143,12 @@ type Error struct {
 
 // Error is the class and the message.
 func (e *Error) Error() string { return e.Class + ": " + e.Message }
+
+// TooLarge is the error of an answer that is longer than anybody takes. Whoever sends so much
+// is not asked again.
+func TooLarge(format string, args ...any) *Error {
+	return &Error{Class: "internal", Code: "TOO_LARGE", Message: fmt.Sprintf(format, args...)}
+}
 
 // Retryable reports whether the same request may succeed later.
 func (e *Error) Retryable() bool { return e.Class == "transient" || e.Class == "rate_limited" }

@@ -95,7 +95,7 @@ func (s *State) tick(e event.Envelope) {
 	if p, ok := e.Data.(event.RunStatus); ok && p.Phase == "takeover" {
 		return
 	}
-	if s.Turn.driven() && e.Time.After(s.Last) {
+	if s.driven() && e.Time.After(s.Last) {
 		s.Turn.Active += e.Time.Sub(s.Last)
 		s.Purse.spend(belay.Amounts{Time: belay.Duration(e.Time.Sub(s.Last))})
 	}
@@ -265,7 +265,7 @@ func (s *State) applyStatus(p event.RunStatus) {
 
 func (t *Turn) request(e event.Envelope, p event.ModelRequested) {
 	if t.Step == nil || t.Step.ID != e.IDs.Step {
-		t.Step = &Step{ID: e.IDs.Step, Kind: p.Kind, Note: p.Note, Limit: p.Limit, Begun: t.Active}
+		t.Step = &Step{ID: e.IDs.Step, Kind: p.Kind, Note: p.Note, Limit: p.Limit, Begun: t.Active + t.Waited}
 		t.Steps++
 		t.Nudged = t.Nudged || p.Kind == KindNudge
 	}
@@ -311,6 +311,7 @@ func (t *Turn) modelFailed(p event.ModelFailed) {
 		return
 	}
 	t.Failed++
+	t.Lost += p.Offset
 	st.Failures++
 	st.Failed++
 	st.Phase, st.Problem = stepFailed, &p.Problem

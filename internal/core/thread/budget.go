@@ -178,7 +178,7 @@ func (d spending) giveBack(b belay.BudgetReturn) {
 // some passes or is about to. What a call asked for is its own until it has begun, or the
 // same budget would go around without being used.
 func (d spending) inUse() (n belay.Amounts) {
-	if d.Turn.driven() {
+	if d.driven() {
 		n.Time = mostOfRest.Time
 	}
 	if d.Turn != nil && d.Turn.Step != nil && d.Turn.Step.Phase == stepRequested {

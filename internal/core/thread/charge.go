@@ -25,6 +25,9 @@ func charge(d *decision) bool {
 			continue
 		}
 		ids := d.ids()
+		if d.Turn == nil { // of a call that was over when its checker's request ended
+			ids = d.lastIDs()
+		}
 		if c := d.Compacting; c != nil && r.For == event.CompactionKey(c.Started) {
 			ids = c.IDs
 		}

@@ -109,9 +109,7 @@ func shorten(d *decision) bool {
 	case c.runs():
 		d.want(d.compact(c))
 	case d.Turn != nil || d.rules == nil && !d.lost:
-	case c != nil:
-		charge(d)
-	case d.Wish != nil && len(d.Queue) == 0 && d.rules != nil:
+	case c == nil && d.Wish != nil && len(d.Queue) == 0 && d.rules != nil:
 		spending{d}.announceCompaction(event.TriggerManual, d.settings().manual())
 	}
 	return false
@@ -120,6 +118,9 @@ func shorten(d *decision) bool {
 // compact is the effect of a compaction.
 func (d *decision) compact(c *compaction) core.Compact {
 	e := core.Compact{IDs: c.IDs, Started: c.Started, ContextCompactionStarted: c.ContextCompactionStarted, Plan: d.Plan, Instructions: d.instructionsRef()}
+	if left, limited := d.turnTime(); limited {
+		e.Within = max(left, time.Millisecond)
+	}
 	for _, p := range d.Pins {
 		e.Pins = append(e.Pins, p.PinChange)
 	}
@@ -213,6 +214,9 @@ func (d *decision) tryToShorten(trigger string, fits bool) (waits bool) {
 	case broken:
 		how = belay.CompactTruncate
 	}
+	if left, limited := d.turnTime(); limited && left <= 0 { // none for a summary
+		how = belay.CompactTruncate
+	}
 	return (spending{d}).announceCompaction(trigger, how)
 }
 
@@ -246,7 +250,7 @@ func (d spending) announceCompaction(trigger string, how belay.CompactStrategy) 
 	if d.Wish != nil {
 		c.Trigger, c.Focus, c.By = event.TriggerManual, d.Wish.Focus, d.Wish.By
 	}
-	ids := d.compactIDs()
+	ids := d.lastIDs()
 	key := event.CompactionKey(d.Seq + 1 + int64(len(d.ready.Decided)))
 	if how == belay.CompactHybrid || how == belay.CompactSummarise {
 		r, left, waits := d.summary(&c, by)
@@ -313,15 +317,15 @@ func (s *State) rulesRef() belay.Ref {
 	return belay.Ref{}
 }
 
-// compactIDs are the identities of a compaction's facts: one that no turn waits for
-// belongs to the turn before it.
-func (d *decision) compactIDs() belay.IDs {
-	ids := belay.IDs{Session: d.Session, Thread: d.Thread}
+// lastIDs are the identities of a fact that no turn waits for, as those of a compaction: it
+// belongs to the running turn, or to the one before it.
+func (s *State) lastIDs() belay.IDs {
+	ids := belay.IDs{Session: s.Session, Thread: s.Thread}
 	switch {
-	case d.Turn != nil:
-		ids.Turn = d.Turn.Turn
-	case d.Prev != nil:
-		ids.Turn = d.Prev.Turn
+	case s.Turn != nil:
+		ids.Turn = s.Turn.Turn
+	case s.Prev != nil:
+		ids.Turn = s.Prev.Turn
 	}
 	return ids
 }

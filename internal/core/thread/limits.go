@@ -9,20 +9,50 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// finalTime is how much active time the final-warning step gets.
-const finalTime = time.Minute
+// Time that the final-warning step gets, its repetitions and the waits for them included:
+// a fifth of the turn's, between these bounds.
+const (
+	leastFinal = 2 * time.Second
+	mostFinal  = time.Minute
+	finalPart  = 5
+)
 
-// limits watches active time, and the waits for a provider that fails. When they have
-// used up the turn's time, what runs is no longer wanted; once nothing is in flight the
-// model gets one final step, unless its provider gave no answer.
+func finalTime(limit belay.Duration) time.Duration {
+	if limit <= 0 {
+		return mostFinal
+	}
+	return min(max(time.Duration(limit)/finalPart, leastFinal), mostFinal)
+}
+
+// elapsed is what the turn has used of its time as of now: driven time, and the waits for a
+// provider that fails.
+func (d *decision) elapsed() time.Duration {
+	return d.active() + d.Turn.Waited + d.Turn.retryWait(d.Last, d.now)
+}
+
+// lasts has the turn looked at when so much more of its time is used up, if it is being used.
+func (d *decision) lasts(left time.Duration) {
+	if d.driven() || d.Turn.retryWait(d.now, d.now.Add(left)) > 0 {
+		d.wakeAt(d.now.Add(left))
+	}
+}
+
+// turnTime is how much of its time the turn has left; limited is false if that isn't
+// limited.
+func (d *decision) turnTime() (left time.Duration, limited bool) {
+	if d.Turn == nil || d.Turn.Limits.Time <= 0 {
+		return 0, false
+	}
+	return time.Duration(d.Turn.Limits.Time) - d.elapsed(), true
+}
+
+// limits watches the turn's time. When it is used up, what runs is no longer wanted; once
+// nothing is in flight the model gets one final step, unless its provider gave no answer.
 func limits(d *decision) bool {
 	t := d.Turn
-	used := d.active()
 	if st := t.Step; st != nil && st.Kind == KindFinal && d.Turn.exhausted() != "" {
-		if left := st.Begun + finalTime - used; left > 0 {
-			if d.Turn.driven() {
-				d.wakeAt(d.now.Add(left))
-			}
+		if left := st.Begun + finalTime(t.Limits.Time) - d.elapsed(); left > 0 {
+			d.lasts(left)
 			return false
 		}
 		if d.settleAll("TIME_IS_UP", "the final step took too long") {
@@ -30,21 +60,18 @@ func limits(d *decision) bool {
 		}
 		return true
 	}
-	if left, limited := (spending{d}).timeLeft(); limited && t.driven() {
+	if left, limited := (spending{d}).timeLeft(); limited && d.driven() {
 		if left <= 0 { // what follows asks for more, or ends the turn
 			d.settleAll(lows[belay.BudgetTime].code, usedUp(belay.BudgetTime))
 			return true
 		}
 		d.wakeAt(d.now.Add(left))
 	}
-	if t.Limits.Time <= 0 {
+	switch left, limited := d.turnTime(); {
+	case !limited:
 		return false
-	}
-	waits := t.Waited + t.retryWait(d.Last, d.now)
-	if left := time.Duration(t.Limits.Time) - used - waits; left > 0 {
-		if d.Turn.driven() || t.retryWait(d.now, d.now.Add(left)) > 0 {
-			d.wakeAt(d.now.Add(left))
-		}
+	case left > 0:
+		d.lasts(left)
 		return false
 	}
 	if st := t.Step; st != nil && st.Phase == stepFailed {

@@ -15,11 +15,12 @@ type stage func(d *decision) (done bool)
 
 // The stages in reading order. A new rule of the loop is a file and a line here.
 var (
-	// before the running turn continues, or without one: files are restored and
-	// kept before a turn uses them, and a cancelled turn is undone before the next begins
-	threadStages = []stage{lostPrograms, returnUnused, shareGrants, place, shorten, changeFiles, startTurn}
+	// before the running turn continues, or without one: a compaction has ended before its cost
+	// is recorded, files are restored and kept before a turn uses them, and a cancelled turn is
+	// undone before the next begins
+	threadStages = []stage{lostPrograms, returnUnused, shareGrants, place, shorten, charge, changeFiles, startTurn}
 
-	turnStages = []stage{charge, needRules, taint, tellCut, recordRuleChange, cancel, pauseTurn, admit, limits, snapshot, note, choose, lookAround, steer, request, permit, run, finish}
+	turnStages = []stage{needRules, taint, tellCut, recordRuleChange, cancel, pauseTurn, admit, limits, snapshot, note, choose, lookAround, steer, request, permit, run, finish}
 )
 
 // decision derives once what is wanted: the state, the rules of the running or
@@ -145,7 +146,7 @@ func New(stream belay.StreamID) *Decider {
 
 // Version names what folding and deciding depend on besides the facts. It
 // changes when the shape or meaning of State changes.
-const Version = "thread/36"
+const Version = "thread/37"
 
 // State is a look at the state; the caller must not change it.
 func (d *Decider) State() *State { return &d.s }
@@ -263,5 +264,5 @@ func (d *Decider) Load(data []byte) error { return json.Unmarshal(data, &d.s) }
 
 // InFlight reports whether facts say that something runs.
 func (d *Decider) InFlight() bool {
-	return d.s.Turn.driven() || len(d.s.Procs) > 0 || d.s.Compacting.runs()
+	return d.s.driven() || len(d.s.Procs) > 0 || d.s.Compacting.runs()
 }

@@ -33,7 +33,7 @@ func place(d *decision) bool {
 func (d *decision) rests() bool {
 	t := d.Turn
 	switch {
-	case t == nil || t.driven():
+	case t == nil || d.driven():
 		return false
 	case d.Paused() != nil, t.Short, t.Ask != nil && t.Ask.Open:
 		return true

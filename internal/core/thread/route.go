@@ -21,6 +21,7 @@ const longWait = 20 * time.Second
 const (
 	failuresFree     = 20
 	stepsPerFailure  = 5
+	mostLost         = 8 << 20 // bytes of text, of all that failed
 	circuitOpen      = "CIRCUIT_OPEN"
 	classOverflow    = "overflow"
 	classRefused     = "refused"
@@ -120,8 +121,11 @@ func (d *decision) givesUp() bool {
 	return p.Code == circuitOpen || p.Class == classRateLimited && t.Step.RetryAt.Sub(d.now) > longWait
 }
 
-// spent reports whether the turn's budget of failed requests is used up.
-func (t *Turn) spent() bool { return t.Failed >= failuresFree+t.Steps/stepsPerFailure }
+// spent reports whether the turn's budget of failed requests is used up, by their number or
+// by what they left in the store.
+func (t *Turn) spent() bool {
+	return t.Failed >= failuresFree+t.Steps/stepsPerFailure || t.Lost >= mostLost
+}
 
 // fallback sends a request that failed to the next model of the chain, if one
 // could do better. What a model refuses isn't taken to another one.
@@ -149,7 +153,11 @@ func (d *decision) moveOn(larger bool, reason string) bool {
 func (d *decision) failedForGood() {
 	st := d.Turn.Step
 	if st.Problem.Retryable && d.Turn.spent() {
-		d.fail(belay.Failed, "RETRY_BUDGET", fmt.Sprintf("%d requests of this turn have failed; the last: %s", d.Turn.Failed, st.Problem.Message))
+		left := ""
+		if d.Turn.Lost >= mostLost {
+			left = fmt.Sprintf(" and left %d MB of text", d.Turn.Lost>>20)
+		}
+		d.fail(belay.Failed, "RETRY_BUDGET", fmt.Sprintf("%d requests of this turn have failed%s; the last: %s", d.Turn.Failed, left, st.Problem.Message))
 		return
 	}
 	if st.Problem.Class == classOverflow {

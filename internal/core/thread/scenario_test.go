@@ -466,13 +466,15 @@ func (w *world) model(rest string) {
 }
 
 // fail is CLASS [CODE] [WAIT]; in place of the code, limit= is the context that the
-// refusal names, and cut= as much as the server said that it read, to an earlier release.
+// refusal names, and cut= as much as the server said that it read, to an earlier release;
+// at the end bytes=N is how much text had come.
 func (w *world) fail(rest string) {
 	st := w.d.s.Turn.Step
+	rest, came := cutNumber(rest, " bytes=")
 	class, rest, _ := strings.Cut(rest, " ")
 	code, wait, _ := strings.Cut(rest, " ")
 	after, _ := time.ParseDuration(wait)
-	p := event.ModelFailed{Attempt: st.Attempt, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient" || class == "rate_limited"}}
+	p := event.ModelFailed{Attempt: st.Attempt, Offset: came, Problem: event.Problem{Class: class, Code: strings.ToUpper(class), Message: "it broke", Retryable: class == "transient" || class == "rate_limited"}}
 	if limit, ok := strings.CutPrefix(code, "limit="); ok {
 		p.Limit, _ = strconv.ParseInt(limit, 10, 64)
 	} else if read, ok := strings.CutPrefix(code, "cut="); ok {

@@ -174,6 +174,7 @@ type turnUse struct {
 	Used    []used        `json:"used,omitempty"` // calls by tool
 	Usage   belay.Usage   `json:"usage"`
 	Failed  int           `json:"failed,omitempty"`  // requests that failed
+	Lost    int64         `json:"lost,omitempty"`    // bytes of text that they left
 	Answers int           `json:"answers,omitempty"` // requests that were answered
 	Cost    event.CostSum `json:"cost,omitzero"`
 	Spent   belay.Amounts `json:"spent,omitzero"`    // money and tokens that were charged
@@ -247,7 +248,7 @@ type Step struct {
 	Stop      string         `json:"stop,omitempty"`      // why the answer ended
 	Misfit    string         `json:"misfit,omitempty"`    // why its text isn't the output that is asked for
 	Text      belay.Content  `json:"text,omitzero"`       // kept only when no call follows
-	Begun     time.Duration  `json:"begun"`               // the turn's active time when it was requested
+	Begun     time.Duration  `json:"begun"`               // what the turn had used of its time when it was requested
 	MaxOutput int64          `json:"maxOutput,omitempty"` // tokens that its answer may have; 0: the provider's default
 	Tokens    int64          `json:"tokens,omitempty"`    // estimate of the input of the last request; 0: none
 	Fixed     int64          `json:"fixed,omitempty"`     // of its instructions and tools
@@ -386,20 +387,39 @@ func (s *State) derive(prefix string, n int) string {
 }
 
 // driven reports whether the turn's clock runs: something is in flight that no
-// person is needed for.
-func (t *Turn) driven() bool {
-	if t == nil || t.Step == nil {
+// person is needed for. A model that is asked about a call, and a compaction that the next
+// request waits for, are; in a pause they aren't waited for.
+func (s *State) driven() bool {
+	t := s.Turn
+	switch {
+	case t == nil:
+		return false
+	case t.attempts():
+		return true
+	case s.Paused() != nil:
+		return false
+	case slices.ContainsFunc(t.calls(), (*Call).questioned):
+		return true
+	case !s.Compacting.runs() || t.Short || t.Ask != nil && t.Ask.Open:
 		return false
 	}
-	if t.Step.Phase == stepRequested {
-		return true
-	}
-	return slices.ContainsFunc(t.Step.Calls, func(c *Call) bool { return c.Phase == CallRunning })
+	st := t.Step
+	return st == nil || st.settled() || st.Phase == stepFailed && !st.Problem.Retryable
+}
+
+// attempts reports whether an attempt of the turn's request or of a call is under way.
+func (t *Turn) attempts() bool {
+	return t.Step != nil && t.Step.Phase == stepRequested || slices.ContainsFunc(t.calls(), func(c *Call) bool { return c.Phase == CallRunning })
+}
+
+// questioned reports whether a checker is asked about the call, or a model for its server.
+func (c *Call) questioned() bool {
+	return c.Sample.Asked && c.wantsModel() || c.Phase == CallProposed && slices.ContainsFunc(c.Checks, func(k checked) bool { return !k.Done })
 }
 
 // active is the turn's driven time as of now.
 func (d *decision) active() time.Duration {
-	if !d.Turn.driven() || d.now.Before(d.Last) {
+	if !d.driven() || d.now.Before(d.Last) {
 		return d.Turn.Active
 	}
 	return d.Turn.Active + d.now.Sub(d.Last)

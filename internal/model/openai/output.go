@@ -140,7 +140,7 @@ func (d *decoder) text(it *item, part int, s string) {
 		return
 	}
 	if part < 0 || part > maxParts {
-		d.Broken("TOO_LARGE", "the answer has too many parts")
+		d.Fail(model.TooLarge("%s: the answer has too many parts", d.End.Name))
 		return
 	}
 	for len(it.said) <= part {

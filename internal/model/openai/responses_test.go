@@ -147,7 +147,7 @@ func TestArgumentsOfResponsesAreBounded(t *testing.T) {
 			}
 		}
 	})
-	if got := heard(t, p); got != "!transient" {
+	if got := heard(t, p); got != "!internal" {
 		t.Error(got)
 	}
 }

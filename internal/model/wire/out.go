@@ -57,7 +57,7 @@ func (o *Out) Cut(err error) {
 // Hold counts bytes that are kept until the answer ends.
 func (o *Out) Hold(n int) {
 	if o.held += n; o.held > o.Limit {
-		o.Broken("TOO_LARGE", "the answer's calls, thoughts and pictures are too large")
+		o.Fail(model.TooLarge("%s: the answer's calls, thoughts and pictures are too large", o.End.Name))
 	}
 }
 
@@ -107,7 +107,7 @@ func Decode[E any](r io.Reader, out *Out, d Decoder[E]) {
 		ev, err := events.Next()
 		switch {
 		case errors.Is(err, sse.ErrTooLong):
-			err = &model.Error{Class: "transient", Code: "TOO_LARGE", Message: "the provider's stream has a message that is too large"}
+			err = model.TooLarge("the provider's stream has a message that is too large")
 		case errors.Is(err, io.EOF):
 			err = nil
 		case err == nil && string(ev.Data) != "[DONE]":
