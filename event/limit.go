@@ -64,7 +64,7 @@ func (c Cost) Summary() bool { return strings.HasPrefix(c.For, compactionKey) }
 type CostSum struct {
 	MicroUSD int64 `json:"microUsd,omitempty"` // millionths of a US dollar
 	Priced   int   `json:"priced,omitempty"`   // answers whose price is known
-	Unpriced int   `json:"unpriced,omitempty"` // answers whose price isn't
+	Unpriced int   `json:"unpriced,omitempty"` // answers, and requests that failed, whose price isn't
 
 	Estimated int `json:"estimated,omitempty"` // requests whose cost follows from what was counted: their providers reported no usage
 }
@@ -132,7 +132,14 @@ func (c CostRecorded) Sum() CostSum {
 	return sum
 }
 
-// Cost is what a fact adds to the known cost of answers: that of an answer isn't
+// Answered reports whether a fact records the cost of a request whose answer is a fact of its
+// own: a step's. What shortened a conversation, judged a call or failed has no other.
+func (e Envelope) Answered() bool {
+	p, ok := e.Data.(CostRecorded)
+	return ok && !p.Failed && !p.Summary() && e.IDs.Call == ""
+}
+
+// Cost is what a fact adds to the known cost of requests: that of an answer isn't
 // known until it is recorded.
 func (e Envelope) Cost() CostSum {
 	switch p := e.Data.(type) {
@@ -140,12 +147,29 @@ func (e Envelope) Cost() CostSum {
 		return CostSum{Unpriced: 1}
 	case CostRecorded:
 		sum := p.Sum()
-		if e.IDs.Call == "" { // else of a model that judged a call: no answer was counted
+		switch {
+		case e.Answered():
 			sum.Unpriced = -sum.Priced
+		case p.Unpriced:
+			sum.Unpriced = 1
 		}
 		return sum
 	}
 	return CostSum{}
+}
+
+// Used is what a fact says that a request used, so that each request counts once. What no
+// provider reported is an estimate.
+func (e Envelope) Used() belay.Usage {
+	switch p := e.Data.(type) {
+	case ModelCompleted:
+		return p.Usage
+	case CostRecorded:
+		if !e.Answered() || !p.Usage.Reported { // else it is what the answer said
+			return p.Usage
+		}
+	}
+	return belay.Usage{}
 }
 
 // RateLimitHit records that a provider refused a request for its rate limit.

@@ -86,12 +86,35 @@ type TurnStats struct {
 	ActiveMS int64       `json:"activeMs,omitempty"` // milliseconds of driven time
 	Usage    belay.Usage `json:"usage,omitzero"`
 	Cost     CostSum     `json:"cost,omitzero"`
+	Below    AgentsUse   `json:"below,omitzero"` // of usage and cost: by agents that it paid for
 
 	Agent    string        `json:"agent,omitempty"` // whose turn it was; the fields below are of such turns
 	Version  string        `json:"version,omitempty"`
 	Outcome  belay.Outcome `json:"outcome,omitempty"`
 	Retries  int           `json:"retries,omitempty"`  // 1: it wasn't the first attempt of its task
 	GateReds int           `json:"gateReds,omitempty"` // checks that didn't pass
+}
+
+// AgentsUse is what the agents took that a turn started, with those below them. Their own
+// turns say the same of themselves.
+type AgentsUse struct {
+	Usage    belay.Usage `json:"usage,omitzero"`
+	MicroUSD int64       `json:"microUsd,omitempty"` // millionths of a US dollar
+}
+
+// Own is what the turn itself used: sums of turns are sums of that.
+func (s TurnStats) Own() TurnStats {
+	u, v := &s.Usage, s.Below.Usage
+	for _, n := range []struct {
+		of    *int64
+		below int64
+	}{{&u.Input, v.Input}, {&u.Output, v.Output}, {&u.Cached, v.Cached}, {&u.CacheWrite, v.CacheWrite}, {&u.Reasoning, v.Reasoning}} {
+		*n.of = max(0, *n.of-n.below)
+	}
+	u.Reported = u.Reported && (!v.Reported || u.Total() > 0)
+	s.Cost.MicroUSD = max(0, s.Cost.MicroUSD-s.Below.MicroUSD)
+	s.Below = AgentsUse{}
+	return s
 }
 
 // RunStatus reports that a turn waits, resumes or was taken over by another

@@ -10,10 +10,9 @@ import (
 	"github.com/belay-run/belay/internal/store"
 )
 
-// UseOfTurn is how much of what its last turn was given a thread's model used; its
-// requests began from a boundary, or from 1.
-func UseOfTurn(ctx context.Context, st store.Store, thread belay.ThreadID, from int64) (belay.ContextUse, error) {
-	return history.UseOfTurn(ctx, st, thread.Stream(), from)
+// UseOfTurn is how much of what a turn was given its thread's model used.
+func UseOfTurn(ctx context.Context, st store.Store, thread belay.ThreadID, turn belay.TurnID) (belay.ContextUse, error) {
+	return history.UseOfTurn(ctx, st, thread, turn)
 }
 
 // usedThreads is how many threads are looked at for what was used: all that was said in

@@ -97,9 +97,9 @@ func (w *Workspace) Over(have belay.Settings, g Given) (Settings, error) {
 func (l *Layers) over(base belay.Settings) (Settings, error) {
 	p := parser{w: l.w, in: l.w.in, set: l.set, out: Settings{Settings: base}}
 	p.all()
-	p.provider()
 	p.fallback()
 	p.schema()
+	p.provider() // the last one: what is shown of the others doesn't need it
 	if p.err == nil {
 		p.out.Quotas, p.err = l.w.Quotas()
 	}

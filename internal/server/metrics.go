@@ -178,7 +178,11 @@ func (t *tenant) expose(ctx context.Context, e *exposition, c *figures) {
 	e.counter("belay_turns_total", "Turns that ended, by outcome.", c.turns)
 	e.counter("belay_steps_total", "Model requests that were answered.", map[labels]int64{"": c.steps})
 	e.counter("belay_tool_calls_total", "Tool calls that are over, by tool and result.", c.calls)
-	e.counter("belay_tokens_total", "Tokens by kind.", map[labels]int64{label("kind", "input"): c.usage.Input, label("kind", "output"): c.usage.Output, label("kind", "cached"): c.usage.Cached})
+	tokens := map[labels]int64{} // none: no provider reported any, which isn't zero
+	if c.usage.Reported {
+		tokens = map[labels]int64{label("kind", "input"): c.usage.Input, label("kind", "output"): c.usage.Output, label("kind", "cached"): c.usage.Cached}
+	}
+	e.counter("belay_tokens_total", "Tokens by kind, as far as providers reported them.", tokens)
 	e.agents(story.Most(c.agents.Sum(), maxAgents))
 	if all, err := agents.Known(ctx, t.Runtime); err == nil {
 		e.health(all)
@@ -226,6 +230,9 @@ func (m *metrics) count(r *http.Request, t *tenant) error {
 }
 
 func (c *figures) fold(ev event.Envelope) {
+	if used := ev.Used(); used.Reported {
+		c.usage = c.usage.Add(used)
+	}
 	c.agents.Apply(ev)
 	c.family.Apply(ev)
 	switch p := ev.Data.(type) {
@@ -249,7 +256,6 @@ func (c *figures) fold(ev event.Envelope) {
 			c.model.add(ev.Time.Sub(at))
 			delete(c.asked, ev.IDs.Step)
 		}
-		c.usage = c.usage.Add(p.Usage)
 	case event.ToolResult:
 		c.called(p.Name, p.Outcome(), p.Millis)
 	case event.ToolFailed:
@@ -287,16 +293,22 @@ func (e *exposition) agents(all []story.AgentStats) {
 		for o, n := range a.Ends {
 			runs[label("agent", a.Agent, "outcome", string(o))] = int64(n)
 		}
-		spent[name], again[name], reds[name], cost[name] = a.Tokens, int64(a.Retries), int64(a.GateReds), float64(a.Cost.MicroUSD)/1e6
+		again[name], reds[name] = int64(a.Retries), int64(a.GateReds)
+		if a.Tokens != nil { // else it isn't known
+			spent[name] = *a.Tokens
+		}
+		if a.Cost.State() != "unknown" {
+			cost[name] = float64(a.Cost.MicroUSD) / 1e6
+		}
 		if a.Context != nil {
 			use[name] = *a.Context
 		}
 	}
 	e.counter("belay_agent_runs_total", "Runs of agents that ended, by outcome.", runs)
-	e.counter("belay_agent_tokens_total", "Tokens that agents read and wrote.", spent)
+	e.counter("belay_agent_tokens_total", "Tokens that agents read and wrote, without those of agents that they started, as far as providers reported them.", spent)
 	e.counter("belay_agent_retries_total", "Runs of agents that were not the first attempt of their task.", again)
 	e.counter("belay_agent_checks_failed_total", "Checks of agents' tasks that didn't pass.", reds)
-	e.floats("belay_agent_cost_usd_total", "What agents cost as far as it is known, in US dollars.", "counter", cost)
+	e.floats("belay_agent_cost_usd_total", "What agents cost, without those that they started, as far as it is known, in US dollars.", "counter", cost)
 	e.floats("belay_agent_context_efficiency", "Tokens that agents' models wrote for each token that they read.", "gauge", use)
 	e.head("belay_agent_run_seconds", "Active time of runs of agents; the quantiles are of the newest ones.", "summary")
 	for _, a := range all {

@@ -17,7 +17,7 @@ import (
 
 // figuresName is the name of the view of figures in the store; its number changes with
 // the shape of a row.
-const figuresName = "figures/3"
+const figuresName = "figures/4"
 
 // Keys of its rows. Each ends in a session, so that it goes with it. Of lists the newest
 // row is the first: back is a position that counts down.
@@ -283,7 +283,7 @@ func (f *figuresFolding) ended(ctx context.Context, e event.Envelope) error {
 func (h *Hour) add(e event.Envelope, o *open) {
 	spend := func(model string, requests int) {
 		s := h.Models[model]
-		put(&h.Models, model, Spent{s.Requests + requests, s.Cost.Add(e.Cost()), s.Usage.Add(took(e))})
+		put(&h.Models, model, Spent{s.Requests + requests, s.Cost.Add(e.Cost()), s.Usage.Add(e.Used())})
 	}
 	call := func(tool string, failed bool, ms int64) {
 		c := h.Tools[tool]
@@ -294,7 +294,7 @@ func (h *Hour) add(e event.Envelope, o *open) {
 		put(&h.Tools, tool, c)
 	}
 	end := func(how belay.Outcome, s event.TurnStats) {
-		t := h.Ends[how]
+		t, s := h.Ends[how], s.Own()
 		put(&h.Ends, how, Turns{t.Ended + 1, t.MS + s.ActiveMS, t.Cost.Add(s.Cost), t.Usage.Add(s.Usage)})
 		maps.DeleteFunc(o.Calls, func(_ belay.CallID, c calledTool) bool { return c.Thread == e.IDs.Thread })
 	}

@@ -19,7 +19,7 @@ import (
 
 func figures(t testing.TB, st store.Store) map[string]string {
 	out := map[string]string{}
-	for key, data := range st.ViewRows(t.Context(), "figures/3", "") {
+	for key, data := range st.ViewRows(t.Context(), "figures/4", "") {
 		out[key] = string(data)
 	}
 	return out

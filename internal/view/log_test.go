@@ -104,7 +104,7 @@ func text(v any) string {
 func stored(t testing.TB, st store.Store) map[belay.SessionID]string {
 	t.Helper()
 	out := map[belay.SessionID]string{}
-	for key, data := range st.ViewRows(t.Context(), "sessions/10", "") {
+	for key, data := range st.ViewRows(t.Context(), "sessions/11", "") {
 		if key[:2] == "1/" {
 			out[belay.SessionID(key[2:])] = string(data)
 		}

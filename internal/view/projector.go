@@ -16,7 +16,7 @@ import (
 // Name is the name of the view of sessions in the store. Its number changes with
 // the shape of a row: another build then folds a view of its own instead of
 // misreading this one.
-const Name = "sessions/10"
+const Name = "sessions/11"
 
 // Keys of rows. Sessions come first, so that a listing ends where actions begin.
 const (

@@ -191,11 +191,11 @@ func TestTheLoserOfASaveBeginsAgain(t *testing.T) {
 				t.Fatal(err)
 			}
 		case 2: // and here somebody rebuilds
-			at, err := st.ViewPosition(t.Context(), "sessions/10")
+			at, err := st.ViewPosition(t.Context(), "sessions/11")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if err := st.SaveView(t.Context(), "sessions/10", at, 0, nil); err != nil {
+			if err := st.SaveView(t.Context(), "sessions/11", at, 0, nil); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -240,7 +240,7 @@ func TestCatchupEndsWhileOthersWrite(t *testing.T) {
 	if err := (view.Projector{Store: f, Chunk: 5}).Catchup(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if at, err := st.ViewPosition(t.Context(), "sessions/10"); err != nil || at < end {
+	if at, err := st.ViewPosition(t.Context(), "sessions/11"); err != nil || at < end {
 		t.Errorf("the view stands at %d, the log ended at %d: %v", at, end, err)
 	}
 }
@@ -260,7 +260,7 @@ func TestARowThatCannotBeReadIsMadeAnew(t *testing.T) {
 	if err := view.Catchup(t.Context(), st); err != nil {
 		t.Fatal(err)
 	}
-	if err := st.SaveView(t.Context(), "sessions/10", w.end(), w.end(), storetest.DataRows(map[string][]byte{"1/sess_1": []byte("{")})); err != nil {
+	if err := st.SaveView(t.Context(), "sessions/11", w.end(), w.end(), storetest.DataRows(map[string][]byte{"1/sess_1": []byte("{")})); err != nil {
 		t.Fatal(err)
 	}
 	w.add(story()[5:]...)
@@ -282,7 +282,7 @@ func TestSystemFactsMakeNoRow(t *testing.T) {
 	if got := stored(t, st); len(got) != 0 {
 		t.Errorf("got %v", got)
 	}
-	if at, _ := st.ViewPosition(t.Context(), "sessions/10"); at != w.end() {
+	if at, _ := st.ViewPosition(t.Context(), "sessions/11"); at != w.end() {
 		t.Errorf("the view stands at %d, the log ends at %d", at, w.end())
 	}
 }

@@ -378,20 +378,11 @@ func (s *Session) Spent() belay.Amounts {
 // spend counts what a request took.
 func (s *Session) spend(e event.Envelope) {
 	s.Cost = s.Cost.Add(e.Cost())
-	s.Tokens = belay.Amounts{Tokens: s.Tokens}.Add(belay.Amounts{Tokens: took(e).Total()}).Tokens
-}
-
-// took is what a fact says that a request used.
-func took(e event.Envelope) belay.Usage {
-	switch p := e.Data.(type) {
-	case event.ModelCompleted:
-		return p.Usage
-	case event.CostRecorded:
-		if p.Failed || e.IDs.Call != "" || p.Summary() || !p.Usage.Reported { // else it is what the answer said
-			return p.Usage
-		}
+	used := e.Used()
+	s.Tokens = belay.Amounts{Tokens: s.Tokens}.Add(belay.Amounts{Tokens: used.Total()}).Tokens
+	if used.Reported {
+		s.Usage = s.Usage.Add(used)
 	}
-	return belay.Usage{}
 }
 
 func (s *Session) settings(b belay.Settings) {

@@ -80,7 +80,7 @@ func (s *Session) applyStep(th *Thread, e event.Envelope) {
 		th.fly("model")
 	case event.ModelCompleted:
 		th.land("model")
-		s.Usage, t.Usage = s.Usage.Add(p.Usage), t.Usage.Add(p.Usage)
+		t.Usage = t.Usage.Add(p.Usage)
 	case event.ModelFailed:
 		th.land("model")
 	case event.ToolStarted:

@@ -14,6 +14,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -63,6 +64,7 @@ type payload struct {
 	Amount     int64
 	Unpriced   bool
 	Source     string
+	For        string
 	Failed     bool
 	Decision   string
 	By         string
@@ -309,8 +311,8 @@ func (l *ledger) beyond() (n int) {
 	return n
 }
 
-// turns counts how turns ended. Their steps and tokens are those of the model's
-// facts, not what the ends of turns say of themselves.
+// turns counts how turns ended. Their steps are those of the model's facts, not what the
+// ends of turns say of themselves.
 func (l *ledger) turns(s *Sum) {
 	over := map[string]bool{}
 	for _, f := range l.ends {
@@ -331,14 +333,16 @@ func (l *ledger) turns(s *Sum) {
 		}
 	}
 	for _, facts := range l.steps {
-		if !over[facts[0].Turn] {
-			continue
-		}
-		s.Steps++
-		for _, f := range facts {
-			s.Usage.add(f.Payload.Usage)
+		if over[facts[0].Turn] {
+			s.Steps++
 		}
 	}
+}
+
+// alone reports whether no other fact says what the request of a cost took: it failed, a model
+// judged a call, or a conversation was shortened.
+func (f fact) alone() bool {
+	return f.Payload.Failed || f.Call != "" || strings.HasPrefix(f.Payload.For, "compact/")
 }
 
 func (l *ledger) models(s *Sum) {
@@ -366,6 +370,7 @@ func (l *ledger) models(s *Sum) {
 			case "model.completed":
 				now.Answers++
 				now.Usage.add(p.Usage)
+				s.Usage.add(p.Usage)
 				now.FirstMS, now.TookMS = now.FirstMS+p.FirstMS, now.TookMS+p.TookMS
 				now.Cost.Unpriced, s.Cost.Unpriced = now.Cost.Unpriced+1, s.Cost.Unpriced+1
 				if !p.Usage.Reported {
@@ -379,13 +384,15 @@ func (l *ledger) models(s *Sum) {
 	}
 	for _, f := range l.costs {
 		c := f.Payload.cost()
-		switch {
-		case f.Payload.Unpriced:
-			c = cost{}
-		case f.Payload.Failed: // no answer
+		if f.Payload.Failed { // no answer
 			c.Priced = 0
-		case f.Call == "": // of an answer, not of a model that judged a call
-			c.Unpriced = -1
+		}
+		if f.alone() && f.Payload.Usage.Reported {
+			s.Usage.add(f.Payload.Usage)
+			of(f).Usage.add(f.Payload.Usage)
+		}
+		if !f.alone() { // its answer was counted without a price
+			c.Unpriced--
 		}
 		s.Cost.add(c)
 		of(f).Cost.add(c)
@@ -425,6 +432,10 @@ func (l *ledger) spent(s *Sum) {
 		switch {
 		case f.Payload.Failed:
 			count(f, "failed", 1, known)
+		case f.alone() && f.Call == "":
+			count(f, "summary", 1, known)
+		case strings.Contains(f.Payload.For, "/sampling/"):
+			count(f, "sampling", 1, known)
 		case f.Call != "":
 			count(f, "review", 1, known)
 		default:

@@ -60,7 +60,7 @@ func TestAnOutsideRecountAgrees(t *testing.T) {
 			}
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"same": same, "sameAgents": sameAgents, "far": far},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"same": same, "sameAgents": sameAgents, "sameMetrics": sameMetrics, "far": far},
 	})
 }
 
@@ -111,6 +111,7 @@ type agentShown struct {
 	Ends              map[string]float64
 	P50Ms, P95Ms      float64
 	Tokens            float64
+	UnknownUsage      float64
 	Cost              struct{ MicroUsd float64 }
 	Retries, GateReds float64
 	ContextEfficiency float64
@@ -128,7 +129,7 @@ func sameAgents(ts *testscript.TestScript, neg bool, args []string) {
 		var a agentShown
 		ts.Check(dec.Decode(&a))
 		figures := map[string]float64{
-			"runs": a.Runs, "p50": a.P50Ms, "p95": a.P95Ms, "tokens": a.Tokens, "cost": a.Cost.MicroUsd, "retries": a.Retries, "gateReds": a.GateReds, "context": a.ContextEfficiency,
+			"runs": a.Runs, "p50": a.P50Ms, "p95": a.P95Ms, "tokens": a.Tokens, "unknown": a.UnknownUsage, "cost": a.Cost.MicroUsd, "retries": a.Retries, "gateReds": a.GateReds, "context": a.ContextEfficiency,
 			"week runs": a.Week.Runs, "week completed": a.Week.Completed, "week tokens": a.Week.Tokens, "week cost": a.Week.MicroUsd,
 			"before runs": a.Before.Runs, "before completed": a.Before.Completed, "before tokens": a.Before.Tokens, "before cost": a.Before.MicroUsd,
 		}

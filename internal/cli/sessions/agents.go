@@ -85,7 +85,11 @@ func (u used) steps() string { return beside(u.Steps, u.Limits.Steps > 0, u.Limi
 func (u used) calls() string { return beside(u.Calls, u.Limits.Calls > 0, u.Limits.Calls) }
 
 func (u used) tokens() string {
-	return beside(term.Count(u.Usage.Total()), u.Limits.Tokens > 0, term.Count(u.Limits.Tokens))
+	tokens := term.Tokens(u.Usage.Total(), u.Usage)
+	if u.Steps == 0 {
+		tokens = "0"
+	}
+	return beside(tokens, u.Limits.Tokens > 0, term.Count(u.Limits.Tokens))
 }
 
 func (u used) cost() string {

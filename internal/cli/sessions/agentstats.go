@@ -35,7 +35,13 @@ func (c *agentsStatsCmd) Read(ctx context.Context, a *command.Program, st store.
 		if x.Context != nil {
 			use = fmt.Sprintf("%.0f%%", *x.Context*100)
 		}
-		return []any{term.Line(x.Agent), x.Runs, percentOf(x.Ends[belay.Completed], x.Runs), term.Millis(x.P50MS), term.Millis(x.P95MS), term.Count(x.Tokens), term.Money(x.Cost), x.Retries, x.GateReds, use, week(x.Week), week(x.Before)}
+		tokens := "unknown"
+		if x.Tokens != nil {
+			tokens = term.TokenText(*x.Tokens, belay.Usage{Reported: true}, x.Unknown)
+		} else if x.Unknown == 0 {
+			tokens = "0"
+		}
+		return []any{term.Line(x.Agent), x.Runs, percentOf(x.Ends[belay.Completed], x.Runs), term.Millis(x.P50MS), term.Millis(x.P95MS), tokens, term.Money(x.Cost), x.Retries, x.GateReds, use, week(x.Week), week(x.Before)}
 	})
 }
 

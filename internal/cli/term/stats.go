@@ -56,7 +56,7 @@ func PrintStats(e *Env, s story.Stats, u belay.ContextUse) (int, error) {
 		row("turns", "%s ended%s, %d not", Count(int64(s.Turns)), split(s.Outcomes), s.Running)
 		row("steps", "%s in %s of active time", Count(int64(s.Steps)), Millis(s.ActiveMS))
 		if n := s.UnknownUsage(); s.Usage.Reported {
-			row("tokens", "%s read (%s from a cache), %s written", tokenText(s.Usage.Input, s.Usage, n), Count(s.Usage.Cached), tokenText(s.Usage.Output, s.Usage, n))
+			row("tokens", "%s read (%s from a cache), %s written", TokenText(s.Usage.Input, s.Usage, n), Count(s.Usage.Cached), TokenText(s.Usage.Output, s.Usage, n))
 		} else {
 			row("tokens", "unknown: no provider reported any")
 		}
@@ -84,7 +84,7 @@ func PrintStats(e *Env, s story.Stats, u belay.ContextUse) (int, error) {
 		}
 		behind(e, s.Models, "MODEL\tREQUESTS\tANSWERED\tRETRIED\tREAD\tWRITTEN\tCOST\tFIRST\tMEAN\tFAILURES", func(m story.ModelStats) []any {
 			return []any{Line(strings.TrimSpace(m.Provider + " " + m.Model)), m.Requests, percent(ratio(m.Answers, m.Requests)),
-				m.Retried, tokenText(m.Usage.Input, m.Usage, m.Unknown), tokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
+				m.Retried, TokenText(m.Usage.Input, m.Usage, m.Unknown), TokenText(m.Usage.Output, m.Usage, m.Unknown), Money(m.Cost),
 				Millis(m.FirstMS / int64(max(1, m.Answers))), Millis(m.TookMS / int64(max(1, m.Answers))), strings.Trim(split(m.Failures), " ()")}
 		})
 	})
@@ -119,8 +119,8 @@ func behind[T any](e *Env, rows []T, heads string, cells func(T) []any) {
 	}
 }
 
-// tokenText is how many tokens a usage has of a kind; some answers may have reported none.
-func tokenText(n int64, u belay.Usage, unknown int) string {
+// TokenText is how many tokens a usage has of a kind; some answers may have reported none.
+func TokenText(n int64, u belay.Usage, unknown int) string {
 	if u.Reported && unknown > 0 {
 		return "at least " + Count(n)
 	}
@@ -140,7 +140,7 @@ func unpriced(c event.CostSum) string {
 	if c.Unpriced == 0 {
 		return ""
 	}
-	return fmt.Sprintf(": nothing says what %s cost", Plural(c.Unpriced, "answer"))
+	return fmt.Sprintf(": nothing says what %s cost", Plural(c.Unpriced, "request"))
 }
 
 // split names the parts of a number, the largest first.

@@ -58,8 +58,8 @@ func (w *turnRun) over(ctx context.Context, r *term.Result) {
 	}
 	r.Changed, r.Wall, r.Said = e.Files, e.Wall, e.Said
 	r.Cost = term.CostOf(e.Stats)
-	if e.To-e.From < maxUseRead {
-		if u, err := app.UseOfTurn(ctx, w.Store, w.thread, e.From); err == nil && u.Given >= belay.LeastGiven {
+	if e.To < maxUseRead {
+		if u, err := app.UseOfTurn(ctx, w.Store, w.thread, r.Turn); err == nil && u.Given >= belay.LeastGiven {
 			r.Context = &u
 		}
 	}

@@ -64,7 +64,7 @@ func (b *books) take(e event.Envelope) {
 	case event.CostRecorded:
 		b.charge(e, p)
 	case event.ToolStarted:
-		if !b.begun[e.IDs.Call] {
+		if p.Boundary != "none" && !b.begun[e.IDs.Call] { // else the runtime answers it, and it costs no call
 			b.begun[e.IDs.Call] = true
 			b.used[e.IDs.Session] = b.used[e.IDs.Session].Add(belay.Amounts{Calls: 1})
 		}

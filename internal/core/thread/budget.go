@@ -63,9 +63,10 @@ func (p *purse) waits() bool {
 // spend counts what is used while the session limits it.
 func (p *purse) spend(a belay.Amounts) { p.Spent = p.Spent.Add(a.Only(p.Limit)) }
 
-// ran counts a call that is over, if it began.
+// ran counts a call that is over, if it began. One that the runtime answers itself asks for
+// nothing, so it takes nothing: a turn can always end.
 func (p *purse) ran(c *Call) {
-	if c.Attempt > 0 {
+	if c.Attempt > 0 && !c.Internal {
 		p.spend(belay.Amounts{Calls: 1})
 	}
 }
@@ -186,6 +187,7 @@ func (d spending) inUse() (n belay.Amounts) {
 	}
 	for i, c := range d.Turn.calls() {
 		switch {
+		case c.Internal:
 		case c.begun():
 			n.Calls++
 		case d.Paused() == nil && d.rules != nil && d.couldBegin(i):
@@ -277,7 +279,7 @@ func (d spending) low(kind string, s shortfall) {
 	alone := t.Low != "" || d.rules.headless()
 	reason := "the budget of the " + s.scope() + " (" + s.limit.String() + ") has no " + lows[s.kind].what + " left for a request"
 	if q := d.Purse.Quota; q != nil && !s.turn { // which no answer raises
-		alone, reason = true, "the "+q.Of+"'s quota of "+q.Kind.Amount(q.Limit).String()+" a "+q.Per+" is used up until "+q.Until.UTC().Format(time.RFC3339)
+		alone, reason = true, s.quotaReason(q)
 		if t.Low == "" {
 			d.record(d.fact(event.QuotaBlocked{Quota: quotaOf(belay.QuotaLeft{QuotaWindow: *q}), Reason: reason}))
 		}
@@ -296,6 +298,16 @@ func (d spending) low(kind string, s shortfall) {
 	default:
 		d.wakeAt(t.Ask.Until)
 	}
+}
+
+// quotaReason says what of a quota keeps the request from leaving: nothing of it need be spent,
+// if others have it, or if it is less than one request takes.
+func (s shortfall) quotaReason(q *belay.QuotaWindow) string {
+	of := "the " + q.Of + "'s quota of " + q.Kind.Amount(q.Limit).String() + " a " + q.Per
+	if need := *s.need.Of(q.Kind); need > q.Limit {
+		return of + " is less than a request and a final step may take, " + q.Kind.Amount(need).String()
+	}
+	return of + " has too little left for a request until " + q.Until.UTC().Format(time.RFC3339)
 }
 
 func windows(q *belay.QuotaWindow) []belay.QuotaWindow {

@@ -132,7 +132,7 @@ func (s *State) turnIDs() belay.IDs {
 
 // stats is what the turn used, which ends in some way.
 func (t *Turn) stats(o belay.Outcome) event.TurnStats {
-	s := event.TurnStats{Steps: t.Steps, Calls: t.Calls, Denied: t.Denials, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost()}
+	s := event.TurnStats{Steps: t.Steps, Calls: t.Calls, Denied: t.Denials, ActiveMS: t.Active.Milliseconds(), Usage: t.Usage, Cost: t.cost(), Below: t.Below}
 	if t.Agent == nil {
 		return s
 	}

@@ -226,7 +226,7 @@ func (d *decision) childIDs(c *child) belay.IDs {
 
 // startsHandled records that a call begins which the turn answers.
 func (d *decision) startsHandled(c *Call) {
-	d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Idempotent), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true, Waits: true}})
+	d.record(core.Fact{IDs: d.callIDs(c), Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Idempotent), ArgsHash: c.ArgsHash, Boundary: boundaryNone, ReadOnly: true, Waits: true}})
 }
 
 // spawn brings a child on its way: its rules are composed, the session is asked, and

@@ -11,6 +11,9 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
+// boundaryNone is the boundary of a call that the runtime answers itself.
+const boundaryNone = "none"
+
 func cleanPath(p string) string { return path.Clean(p) }
 
 // answerInternally answers a call that no tool runs: the completion and the question.
@@ -88,7 +91,7 @@ func (d *decision) complete(c *Call, args []byte) {
 	}
 	const said = "accepted"
 	if c.Attempt == 0 {
-		d.record(core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: "none", ReadOnly: true}})
+		d.record(core.Fact{IDs: ids, Data: event.ToolStarted{Name: c.Name, Attempt: 1, Effect: string(belay.Pure), ArgsHash: c.ArgsHash, Boundary: boundaryNone, ReadOnly: true}})
 	}
 	d.record(
 		core.Fact{IDs: ids, Data: event.ToolResult{Name: c.Name, Attempt: 1, Output: belay.Content{Text: said}, Digest: belay.DigestOf([]byte(said))}},

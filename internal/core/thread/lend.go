@@ -55,6 +55,7 @@ func (s *State) paid(c *child, end *belay.AttemptEnd) {
 	if t := s.Turn; t != nil && c.Payer == t.Turn {
 		t.Spent, s.Charged, t.Short = t.Spent.Add(took), s.Charged.Add(took), false
 		t.Usage, t.Cost.MicroUSD = t.Usage.Add(end.Usage), t.Cost.MicroUSD+end.MicroUSD
+		t.Below = event.AgentsUse{Usage: t.Below.Usage.Add(end.Usage), MicroUSD: t.Below.MicroUSD + end.MicroUSD}
 	}
 	c.Payer, c.Lent = "", belay.Amounts{}
 }

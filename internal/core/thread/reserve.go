@@ -262,7 +262,7 @@ func (d spending) covers(c *Call) bool {
 	limit := belay.Amounts{Calls: d.Purse.Limit.Calls, Time: d.Purse.Limit.Time}
 	has := d.has()
 	for _, o := range d.Turn.calls() {
-		if o != c && o.begun() {
+		if o != c && o.begun() && !o.Internal {
 			has.Calls--
 		}
 	}

@@ -177,6 +177,9 @@ type turnUse struct {
 	Lost    int64         `json:"lost,omitempty"`    // bytes of text that they left
 	Answers int           `json:"answers,omitempty"` // requests that were answered
 	Cost    event.CostSum `json:"cost,omitzero"`
+
+	Below event.AgentsUse `json:"below,omitzero"` // of usage and cost: by children that ended
+
 	Spent   belay.Amounts `json:"spent,omitzero"`    // money and tokens that were charged
 	Changed []string      `json:"changed,omitempty"` // files, by it and by children that work in the same folder
 	Acted   bool          `json:"acted,omitempty"`   // a call began that may change something
@@ -314,8 +317,11 @@ type judgement struct {
 
 // attempt is the last start of a call.
 type attempt struct {
-	Attempt int              `json:"attempt,omitempty"`
-	Recover bool             `json:"recover,omitempty"`
+	Attempt int  `json:"attempt,omitempty"`
+	Recover bool `json:"recover,omitempty"`
+
+	Internal bool `json:"internal,omitempty"` // the runtime answers it itself
+
 	RetryAt time.Time        `json:"retryAt,omitzero"`
 	Expect  string           `json:"expect,omitempty"`  // digest its file must still have
 	Expects []event.FileSeen `json:"expects,omitempty"` // of several files

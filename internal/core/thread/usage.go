@@ -22,6 +22,18 @@ func programUsage(p event.Payload) (u belay.ProgramUse) {
 	return u
 }
 
+// took is what the thread's programs took up to now. One that runs, or was left running,
+// counts its time while it does; MCP servers aren't programs of the agent.
+func (d *decision) took() belay.ProgramUse {
+	u := d.Took
+	for _, p := range d.Procs {
+		if p.Server == "" && !p.Orphan {
+			u.Time += belay.Duration(max(0, d.now.Sub(p.Since)))
+		}
+	}
+	return u
+}
+
 func millis(n int64) belay.Duration { return belay.Duration(time.Duration(n) * time.Millisecond) }
 
 // reportUsage sends the session what the programs of this thread used: the other
@@ -40,9 +52,10 @@ func (d *decision) refuseOverLimit(spec belay.ToolSpec, c *Call) bool {
 	if c.Bound == nil || !hasProcess(spec) {
 		return false
 	}
-	l, all := c.Bound.Is.Limits, d.Took.Plus(d.Others)
+	l, took := c.Bound.Is.Limits, d.took()
+	all := took.Plus(d.Others)
 	layer := "thread"
-	limit, what := exceeded(d.Took, l.TotalCPU, l.TotalWritten, l.TotalTime, belay.LimitTotalCPU, belay.LimitTotalDisk, belay.LimitTotalTime)
+	limit, what := exceeded(took, l.TotalCPU, l.TotalWritten, l.TotalTime, belay.LimitTotalCPU, belay.LimitTotalDisk, belay.LimitTotalTime)
 	if limit == "" {
 		layer = "session"
 		limit, what = exceeded(all, l.SessionCPU, l.SessionWritten, l.SessionTime, belay.LimitSessionCPU, belay.LimitSessionDisk, belay.LimitSessionTime)

@@ -69,6 +69,31 @@ func TestProgramsThatUsedUpWhatAThreadHasStartNoOther(t *testing.T) {
 	}
 }
 
+// TestARunningProgramTakesTime has a program that was left running, an MCP server, and one that
+// a crash took: the first counts while it runs, the others aren't the agent's running programs.
+// Guarantee: T58.
+func TestARunningProgramTakesTime(t *testing.T) {
+	start := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var s State
+	s.applyProcess(event.Envelope{Data: event.ProcessCompleted{Millis: 1000}})
+	for id, server := range map[belay.ProcessID]string{"proc_1": "", "proc_2": "docs"} {
+		s.applyProcess(event.Envelope{Time: start, IDs: belay.IDs{Process: id}, Data: event.ProcessStarted{PID: 7, Server: server, Argv: []string{"serve"}}})
+	}
+	call := &Call{Name: "exec", Bound: &policy.Bound{Name: "mine", Is: belay.Boundary{Limits: belay.ProcessLimits{TotalTime: belay.Duration(5 * time.Second)}}}}
+	spec := belay.ToolSpec{Name: "exec", Capabilities: []string{capProcess}}
+	refused := func(after time.Duration) bool {
+		var rd core.Ready
+		return (&decision{State: &s, ready: &rd, now: start.Add(after)}).refuseOverLimit(spec, call)
+	}
+	if refused(3999*time.Millisecond) || !refused(4*time.Second) || refused(-time.Hour) {
+		t.Error("a program that runs doesn't count the time that it runs")
+	}
+	s.applyProcess(event.Envelope{Data: event.RunStatus{Status: "running", Phase: "takeover"}})
+	if refused(time.Hour) {
+		t.Error("a program counts that the runtime lost")
+	}
+}
+
 // together are two threads and their session, as an engine brings commands from one
 // to the other.
 type together struct {

@@ -10,8 +10,8 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
-// AgentStats is what the runs of one agent add up to. A run is an attempt of a task: a turn
-// that ended.
+// AgentStats is what the runs of one agent add up to, without those of agents that it started.
+// A run is an attempt of a task: a turn that ended.
 type AgentStats struct {
 	Agent    string                `json:"agent"`
 	Versions []string              `json:"versions,omitempty"` // that ran
@@ -19,7 +19,8 @@ type AgentStats struct {
 	Ends     map[belay.Outcome]int `json:"ends,omitempty"`
 	P50MS    int64                 `json:"p50Ms"` // active time: half of the runs took at most this
 	P95MS    int64                 `json:"p95Ms"`
-	Tokens   int64                 `json:"tokens"`
+	Tokens   *int64                `json:"tokens,omitempty"`       // of runs whose usage is known; nil: there is none
+	Unknown  int                   `json:"unknownUsage,omitempty"` // runs that sent requests, and no provider reported what they used
 	Cost     event.CostSum         `json:"cost,omitzero"`
 	Retries  int                   `json:"retries"`  // runs that were not the first attempt of their task
 	GateReds int                   `json:"gateReds"` // checks of tasks that didn't pass
@@ -43,6 +44,13 @@ func (a *AgentStats) Percentile(percent int) time.Duration {
 	return time.Duration(rank(slices.Sorted(slices.Values(a.ms)), percent)) * time.Millisecond
 }
 
+// use counts tokens that a run reported.
+func (a *AgentStats) use(read, wrote int64) {
+	a.read, a.wrote = a.read+read, a.wrote+wrote
+	sum := a.read + a.wrote
+	a.Tokens = &sum
+}
+
 // efficient sets what tokens tell.
 func (a *AgentStats) efficient() {
 	if a.read > 0 {
@@ -55,7 +63,7 @@ func (a *AgentStats) efficient() {
 type AgentWeek struct {
 	Runs      int   `json:"runs"`
 	Completed int   `json:"completed"`
-	Tokens    int64 `json:"tokens"`
+	Tokens    int64 `json:"tokens,omitempty"` // of runs whose usage is known
 	MicroUSD  int64 `json:"microUsd"`
 }
 
@@ -89,6 +97,7 @@ func (f *AgentsFold) Ended(at time.Time, st event.TurnStats) {
 	if st.Agent == "" {
 		return
 	}
+	st = st.Own() // what agents below it took, their own runs say
 	a := f.agents[st.Agent]
 	if a == nil {
 		a = &AgentStats{Agent: st.Agent, Ends: map[belay.Outcome]int{}}
@@ -121,10 +130,12 @@ func (f *AgentsFold) Ended(at time.Time, st event.TurnStats) {
 		a.ms = slices.Clone(a.ms[len(a.ms)-newest:])
 	}
 	a.active += st.ActiveMS
-	if st.Usage.Reported {
-		a.read, a.wrote = a.read+st.Usage.Input, a.wrote+st.Usage.Output
+	switch {
+	case st.Usage.Reported:
+		a.use(st.Usage.Input, st.Usage.Output)
+	case st.Steps > 0:
+		a.Unknown++
 	}
-	a.Tokens += st.Usage.Total()
 	a.Cost = a.Cost.Add(st.Cost)
 	a.Retries += st.Retries
 	a.GateReds += st.GateReds
@@ -168,11 +179,12 @@ func Most(all []AgentStats, n int) []AgentStats {
 		for o, k := range a.Ends {
 			other.Ends[o] += k
 		}
-		other.Tokens += a.Tokens
+		if other.Unknown += a.Unknown; a.Tokens != nil {
+			other.use(a.read, a.wrote)
+		}
 		other.Cost = other.Cost.Add(a.Cost)
 		other.Retries += a.Retries
 		other.GateReds += a.GateReds
-		other.read, other.wrote = other.read+a.read, other.wrote+a.wrote
 		other.active += a.active
 		other.ms = append(other.ms, a.ms...)
 	}

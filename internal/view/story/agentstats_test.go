@@ -8,6 +8,28 @@ import (
 	"github.com/belay-run/belay/event"
 )
 
+// TestTokensThatNobodyReportedAreUnknown has an agent whose provider reports none, one of which
+// one run has none, and one whose tokens are those of an agent that it started.
+// Guarantee: M62.
+func TestTokensThatNobodyReportedAreUnknown(t *testing.T) {
+	f := NewAgentsFold(time.Time{}, time.Time{})
+	used := belay.Usage{Input: 10, Output: 1, Reported: true}
+	for _, st := range []event.TurnStats{
+		{Agent: "deaf", Steps: 1}, {Agent: "half", Steps: 1}, {Agent: "half", Steps: 1, Usage: used}, {Agent: "idle"},
+		{Agent: "lead", Steps: 1, Usage: used.Add(used), Below: event.AgentsUse{Usage: used, MicroUSD: 3}, Cost: event.CostSum{MicroUSD: 5, Priced: 1}},
+	} {
+		f.Ended(time.Time{}, st)
+	}
+	all := f.Sum()
+	deaf, half, idle, lead := all[0], all[1], all[2], all[3]
+	if deaf.Tokens != nil || deaf.Unknown != 1 || *half.Tokens != 11 || half.Unknown != 1 || idle.Tokens != nil || idle.Unknown != 0 {
+		t.Errorf("%+v, %+v, %+v", deaf, half, idle)
+	}
+	if *lead.Tokens != 11 || lead.Cost.MicroUSD != 2 || *lead.Context != 0.1 {
+		t.Errorf("%+v", lead)
+	}
+}
+
 // TestAgentsAreCountedByTheirEnds has runs of two weeks, one before them, and a turn of no
 // agent.
 func TestAgentsAreCountedByTheirEnds(t *testing.T) {
@@ -39,7 +61,7 @@ func TestAgentsAreCountedByTheirEnds(t *testing.T) {
 			t.Fatalf("since %v: %+v", x.since, all)
 		}
 		a := all[0]
-		if x.runs == 3 && (a.Ends[belay.Completed] != 2 || a.Ends[belay.Failed] != 1 || a.Retries != 1 || a.GateReds != 2 || a.Tokens != 33 || a.Cost.MicroUSD != 15 || a.P50MS != 20 || a.P95MS != 30 || *a.Context != 0.1 || len(a.Versions) != 2) {
+		if x.runs == 3 && (a.Ends[belay.Completed] != 2 || a.Ends[belay.Failed] != 1 || a.Retries != 1 || a.GateReds != 2 || *a.Tokens != 33 || a.Cost.MicroUSD != 15 || a.P50MS != 20 || a.P95MS != 30 || *a.Context != 0.1 || len(a.Versions) != 2) {
 			t.Errorf("all: %+v", a)
 		}
 	}

@@ -20,7 +20,7 @@ type Stats struct {
 	Silent   int                   `json:"silent"` // turns whose model just stopped, though nothing made it
 	Steps    int                   `json:"steps"`
 	ActiveMS int64                 `json:"activeMs"`
-	Usage    belay.Usage           `json:"usage,omitzero"`
+	Usage    belay.Usage           `json:"usage,omitzero"` // of all requests, as far as providers reported it
 	Cost     event.CostSum         `json:"cost,omitzero"`
 
 	Tools  []ToolStats  `json:"tools,omitempty"`  // by name
@@ -39,6 +39,7 @@ type Stats struct {
 	asks     map[belay.ActionID]bool       // questions of the gate that wait
 	purposes map[string]*SpentStats
 	days     map[string]*SpentStats
+	unpriced map[belay.ThreadID][]answer
 }
 
 // SpentStats is what requests cost: those of a step, of models that judged calls, of
@@ -49,48 +50,74 @@ type SpentStats struct {
 	Cost     event.CostSum `json:"cost,omitzero"` // of requests
 }
 
-// spent is what a fact says of a request's cost: what the request was for, and how
-// many requests are counted with it.
-func spent(e event.Envelope) (purpose string, requests int, sum event.CostSum) {
+// purposeOf is what the request of a fact was for, and how many requests are counted with it.
+func purposeOf(e event.Envelope) (purpose string, requests int) {
 	p, ok := e.Data.(event.CostRecorded)
-	switch sum = p.Sum(); {
-	case !ok: // an answer
-		return "step", 1, event.CostSum{Unpriced: 1} // until its price is recorded
-	case p.Unpriced:
-		sum.Unpriced = 1
-	default:
-		sum.Priced = 1
-	}
 	switch {
+	case !ok: // an answer
+		return "step", 1
+	case e.Answered():
+		return "step", 0
 	case p.Failed:
-		return "failed", 1, sum
-	case e.IDs.Call != "" && strings.Contains(p.For, "/sampling/"):
-		return "sampling", 1, sum
-	case e.IDs.Call != "":
-		return "review", 1, sum
+		return "failed", 1
 	case p.Summary():
-		return "summary", 1, sum
+		return "summary", 1
+	case strings.Contains(p.For, "/sampling/"):
+		return "sampling", 1
 	}
-	sum.Unpriced--
-	return "step", 0, sum
+	return "review", 1
 }
 
-// spend counts a fact about a request's cost.
-func (s *Stats) spend(e event.Envelope) {
-	purpose, requests, sum := spent(e)
+// answer is one whose price wasn't recorded yet.
+type answer struct {
+	model [2]string
+	day   string
+}
+
+// spend counts what a request took of a model. What an answer cost is recorded after it, maybe
+// on another day; only of one that was counted the price isn't unknown any more.
+func (s *Stats) spend(e event.Envelope, model [2]string) {
+	purpose, requests := purposeOf(e)
+	day, cost := e.Time.UTC().Format(time.DateOnly), e.Cost()
+	if waits := s.unpriced[e.IDs.Thread]; e.Answered() {
+		if len(waits) > 0 {
+			s.count(purpose, waits[0].day, waits[0].model, 0, event.CostSum{Unpriced: cost.Unpriced})
+			if s.unpriced[e.IDs.Thread] = waits[1:]; len(waits) == 1 {
+				delete(s.unpriced, e.IDs.Thread)
+			}
+		}
+		cost.Unpriced = 0
+	}
+	if _, is := e.Data.(event.ModelCompleted); is {
+		s.unpriced[e.IDs.Thread] = append(s.unpriced[e.IDs.Thread], answer{model, day})
+	}
+	s.count(purpose, day, model, requests, cost)
+	if used := e.Used(); used.Reported {
+		m := s.model(model)
+		s.Usage, m.Usage = s.Usage.Add(used), m.Usage.Add(used)
+	}
+}
+
+// count adds what requests cost to all sums of it. One that failed is no answer, but its cost
+// is that of a request.
+func (s *Stats) count(purpose, day string, model [2]string, requests int, cost event.CostSum) {
+	m := s.model(model)
+	s.Cost, m.Cost = s.Cost.Add(cost), m.Cost.Add(cost)
+	if purpose == "failed" && cost.Unpriced == 0 {
+		cost.Priced = 1
+	}
 	for _, in := range []struct {
 		all map[string]*SpentStats
 		of  string
-	}{{s.purposes, purpose}, {s.days, e.Time.UTC().Format(time.DateOnly)}} {
+	}{{s.purposes, purpose}, {s.days, day}} {
 		x := in.all[in.of]
 		if x == nil {
 			x = &SpentStats{Of: in.of}
 			in.all[in.of] = x
 		}
 		x.Requests += requests
-		x.Cost = x.Cost.Add(sum)
+		x.Cost = x.Cost.Add(cost)
 	}
-	s.Cost = s.Cost.Add(e.Cost())
 }
 
 // ToolStats is how the calls of a tool ended. Every ended call counts once.
@@ -136,7 +163,7 @@ func NewStats() *Stats {
 		Outcomes: map[belay.Outcome]int{}, Gate: GateStats{Decisions: map[string]int{}}, Agents: NewSubagents(),
 		open: map[belay.TurnID]bool{}, sessions: map[belay.SessionID]bool{}, tools: map[string]*ToolStats{},
 		models: map[[2]string]*ModelStats{}, asked: map[belay.TurnID]*askedModels{}, asks: map[belay.ActionID]bool{},
-		purposes: map[string]*SpentStats{}, days: map[string]*SpentStats{},
+		purposes: map[string]*SpentStats{}, days: map[string]*SpentStats{}, unpriced: map[belay.ThreadID][]answer{},
 	}
 }
 
@@ -187,7 +214,6 @@ func (s *Stats) ended(e event.Envelope, o belay.Outcome, st event.TurnStats) {
 	s.Outcomes[o]++
 	s.Steps += st.Steps
 	s.ActiveMS += st.ActiveMS
-	s.Usage = s.Usage.Add(st.Usage)
 }
 
 func (s *Stats) answered(id belay.ActionID, p event.ActionResolved) {
@@ -237,18 +263,14 @@ func (s *Stats) modelFact(e event.Envelope) {
 		if !p.Usage.Reported {
 			m.Unknown++
 		}
-		m.Usage = m.Usage.Add(p.Usage)
 		m.FirstMS += p.FirstMS
 		m.TookMS += p.TookMS
-		m.Cost = m.Cost.Add(e.Cost())
-		s.spend(e)
+		s.spend(e, a.last)
 		if a.attempts[a.last] > 1 {
 			m.Retried++
 		}
 	case event.CostRecorded:
-		s.spend(e)
-		m := s.model([2]string{p.Provider, p.Model})
-		m.Cost = m.Cost.Add(e.Cost())
+		s.spend(e, [2]string{p.Provider, p.Model})
 	case event.ModelFailed:
 		s.model(s.of(e.IDs).last).Failures[cmp.Or(p.Problem.Class, "internal")]++
 	}

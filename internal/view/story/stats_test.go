@@ -101,6 +101,60 @@ func TestFiguresThatMisled(t *testing.T) {
 	}
 }
 
+// TestEachRequestIsCountedOnce has what answers tell, and what only its cost tells: of a summary,
+// of a model that judged a call, of an attempt that failed. The end of a turn counts what its
+// agents took once more, and no sum takes it from there.
+// Guarantee: M62.
+func TestEachRequestIsCountedOnce(t *testing.T) {
+	s := NewStats()
+	used := belay.Usage{Input: 10, Output: 1, Reported: true}
+	cost := func(key string, amount int64, unpriced bool) event.CostRecorded {
+		return event.CostRecorded{Cost: event.Cost{Amount: amount, Unpriced: unpriced, Provider: "p", Model: "m", For: key, Usage: used}}
+	}
+	say(s, belay.IDs{Turn: "turn_1", Step: "step_0", Thread: "thr_1"}, cost("model/step_0/1", 9, false)) // its answer came before what is counted
+	for _, turn := range []belay.TurnID{"turn_1", "turn_2"} {
+		thread := belay.ThreadID("thr_" + turn)
+		say(s, belay.IDs{Turn: turn, Thread: thread}, event.TurnStarted{})
+		say(s, belay.IDs{Turn: turn, Thread: thread, Step: belay.StepID("step_" + turn)},
+			event.ModelRequested{Attempt: 1, Provider: "p", Model: "m"}, event.ModelCompleted{Attempt: 1, Usage: used}, cost("model/step_1/1", 9, false))
+	}
+	for range 3 {
+		say(s, belay.IDs{Thread: "thr_1"}, cost(event.CompactionKey(7), 5, false))
+	}
+	say(s, belay.IDs{Thread: "thr_1"}, cost(event.CompactionKey(8), 0, true))
+	say(s, belay.IDs{Thread: "thr_1", Call: "call_1"}, cost("call_1/reviewer", 0, true))
+	failed := cost("model/step_2/1", 0, true)
+	failed.Failed = true
+	say(s, belay.IDs{Thread: "thr_1"}, failed)
+	both := event.TurnStats{Steps: 1, Usage: used.Add(used), Below: event.AgentsUse{Usage: used}}
+	say(s, belay.IDs{Turn: "turn_1"}, event.TurnCompleted{Stats: both})
+	say(s, belay.IDs{Turn: "turn_2"}, event.TurnCompleted{Stats: event.TurnStats{Steps: 1, Usage: used}})
+	got := s.Sum()
+	want := belay.Usage{Input: 80, Output: 8, Reported: true}
+	if got.Usage != want || got.Models[0].Usage != want {
+		t.Errorf("used %+v, the model %+v", got.Usage, got.Models[0].Usage)
+	}
+	if sum := (event.CostSum{MicroUSD: 42, Priced: 6, Unpriced: 3}); got.Cost != sum || got.Models[0].Cost != sum || got.Days[0].Cost != sum {
+		t.Errorf("cost %+v, the model %+v, the day %+v", got.Cost, got.Models[0].Cost, got.Days[0].Cost)
+	}
+	if own := both.Own(); own.Usage != used || own.Below != (event.AgentsUse{}) {
+		t.Errorf("the turn itself took %+v", own)
+	}
+}
+
+// TestAPriceOfTheNextDayIsOfItsAnswer: the answer's day doesn't keep an unknown price.
+func TestAPriceOfTheNextDayIsOfItsAnswer(t *testing.T) {
+	s := NewStats()
+	ids := belay.IDs{Session: "sess_1", Thread: "thr_1", Turn: "turn_1", Step: "step_1"}
+	s.Apply(event.Envelope{IDs: ids, Time: at, Data: event.ModelRequested{Attempt: 1, Provider: "p"}})
+	s.Apply(event.Envelope{IDs: ids, Time: at, Data: event.ModelCompleted{Attempt: 1}})
+	s.Apply(event.Envelope{IDs: ids, Time: at.AddDate(0, 0, 1), Data: event.CostRecorded{Cost: event.Cost{Amount: 9, Provider: "p"}}})
+	want := []SpentStats{{Of: "2026-01-01", Requests: 1}, {Of: "2026-01-02", Cost: event.CostSum{MicroUSD: 9, Priced: 1}}}
+	if d := cmp.Diff(want, s.Sum().Days); d != "" || len(s.unpriced) != 0 {
+		t.Errorf("%s, and %d answers are kept", d, len(s.unpriced))
+	}
+}
+
 func TestWhatIsUnknownIsNotZero(t *testing.T) {
 	s := NewStats().Sum()
 	for name, share := range map[string]func() (float64, bool){"silent stops": s.SilentStops, "retries": s.RetriesHelped, "reasons": s.ReasonCoverage, "asks": s.AskRate} {

@@ -12,8 +12,18 @@ import (
 type stats struct {
 	Agent, Outcome              string
 	Retries, GateReds, ActiveMs float64
-	Usage                       struct{ Input, Output float64 }
+	Steps                       float64
+	Usage                       usage
 	Cost                        struct{ MicroUsd float64 }
+	Below                       struct { // by agents that it started, which count for themselves
+		Usage    usage
+		MicroUsd float64
+	}
+}
+
+type usage struct {
+	Input, Output float64
+	Reported      bool
 }
 
 func main() {
@@ -22,6 +32,11 @@ func main() {
 		var fact struct{ Payload struct{ Stats stats } }
 		_ = in.Decode(&fact) // payloads of other types have other fields
 		if s := fact.Payload.Stats; s.Agent != "" {
+			s.Usage.Input, s.Usage.Output = s.Usage.Input-s.Below.Usage.Input, s.Usage.Output-s.Below.Usage.Output
+			s.Cost.MicroUsd -= s.Below.MicroUsd
+			if s.Steps > 0 && !s.Usage.Reported {
+				sums[s.Agent+" unknown"]++
+			}
 			for figure, n := range map[string]float64{"runs": 1, s.Outcome: 1, "tokens": s.Usage.Input + s.Usage.Output, "read": s.Usage.Input, "wrote": s.Usage.Output, "cost": s.Cost.MicroUsd, "retries": s.Retries, "gateReds": s.GateReds} {
 				sums[s.Agent+" "+figure] += n
 			}
