@@ -171,8 +171,9 @@ type BudgetAsk struct {
 // BudgetGrant is a part of a session's budget that a thread may spend, or the
 // answer that there is none.
 type BudgetGrant struct {
-	ID      string  `json:"id,omitempty"` // empty: it only tells the limit
-	Limit   Amounts `json:"limit"`        // of the session
+	ID      string  `json:"id,omitempty"`     // empty: it only tells the limit
+	Limit   Amounts `json:"limit"`            // of the session
+	Counted Amounts `json:"counted,omitzero"` // kinds that quotas count and nothing limits; how much says nothing
 	Amount  Amounts `json:"amount,omitzero"`
 	Refused bool    `json:"refused,omitempty"` // not as things are
 	Left    Amounts `json:"left,omitzero"`     // refused: what no thread has

@@ -339,9 +339,10 @@ type (
 		Session SessionID     `json:"session"`
 		User    string        `json:"user"`
 		ID      string        `json:"id"`
-		Least   Amounts       `json:"least"`   // less is of no use
-		Most    Amounts       `json:"most"`    // more isn't needed
-		Windows []QuotaWindow `json:"windows"` // that count for the session now
+		Least   Amounts       `json:"least"`          // less is of no use
+		Most    Amounts       `json:"most"`           // more isn't needed
+		Drawn   Amounts       `json:"drawn,omitzero"` // was spent already, and the quotas aren't told
+		Windows []QuotaWindow `json:"windows"`        // that count for the session now
 	}
 
 	// ReturnQuota says what became of a session's slices.

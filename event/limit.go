@@ -16,6 +16,7 @@ type LimitChanged struct {
 	GrantID string         `json:"grantId,omitempty"` // asked, granted, refused, and returned: of the grant that what is kept belongs to
 	Thread  belay.ThreadID `json:"thread,omitempty"`  // that asks, or was given
 	Limit   belay.Amounts  `json:"limit,omitzero"`    // of the session, from now on; a kind without one isn't limited
+	Counted belay.Amounts  `json:"counted,omitzero"`  // kinds that quotas count and nothing limits; how much says nothing
 	Least   belay.Amounts  `json:"least,omitzero"`    // asked: without which it is of no use
 	Amount  belay.Amounts  `json:"amount,omitzero"`   // asked, at most; granted; returned, returning
 	Spent   belay.Amounts  `json:"spent,omitzero"`    // returned, returning: of what was granted; set: before there was a limit

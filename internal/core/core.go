@@ -352,6 +352,7 @@ type AskQuota struct {
 	Needed      bool // a thread waits for it: what the quotas haven't now others may return
 	User        string
 	Least, Most belay.Amounts
+	Drawn       belay.Amounts // was spent, and the quotas don't know of it
 	Quotas      []belay.Quota
 }
 

@@ -41,7 +41,7 @@ func (v *performer) askQuota(ctx context.Context, eff core.AskQuota) []core.Fact
 func (v *performer) askOnce(ctx context.Context, eff core.AskQuota) (fact event.LimitChanged, known bool) {
 	now := v.e.c.Now()
 	fact = event.LimitChanged{Op: event.LimitRefused, Scope: "quota", GrantID: eff.ID, Until: now}
-	c := belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Windows: windowsOf(eff.Quotas, now)}
+	c := belay.AskQuota{Session: v.session, User: eff.User, ID: eff.ID, Least: eff.Least, Most: eff.Most, Drawn: eff.Drawn, Windows: windowsOf(eff.Quotas, now)}
 	whole, end := context.WithTimeout(context.WithoutCancel(ctx), longQuotaPause) // what is lent is known, or the next process asks again
 	defer end()
 	s, facts, err := v.decideQuota(whole, c)

@@ -59,6 +59,7 @@ type machine struct {
 	procs  atomic.Int64
 	edit   json.RawMessage // that calls are allowed with; nil: as they are
 	used   int             // uses of counted grants that were seen
+	quota  belay.Quota
 
 	also func(p *process, rules belay.Ref) []belay.Command // that the session is told besides
 
@@ -119,7 +120,7 @@ func newMachine(t *testing.T) *machine {
 		t.Fatal(err)
 	}
 	k := kit()
-	return &machine{t: t, data: memory.New(), dir: dir, script: k.script, tools: k.tools}
+	return &machine{t: t, data: memory.New(), dir: dir, script: k.script, tools: k.tools, quota: theQuota}
 }
 
 // boot starts a process that loses power at its crashAt-th point; 0 is never.
@@ -250,7 +251,7 @@ func (m *machine) accept() {
 	all := []belay.Command{
 		belay.CreateSession{Workspace: m.dir, Settings: rules.Settings},
 		belay.SubmitWork{Thread: thr, Task: theJob, Turn: "turn_1", Text: belay.Content{Text: "go"}, Rules: ref, Acceptance: m.checks,
-			Quotas: []belay.Quota{theQuota}},
+			Quotas: []belay.Quota{m.quota}},
 	}
 	if m.also != nil {
 		all = append(all, m.also(p, ref)...)

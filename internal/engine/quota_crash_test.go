@@ -21,7 +21,7 @@ import (
 // Guarantee: E71.
 func TestQuotasGetBackWhatACrashAndAnInterruptLeave(t *testing.T) {
 	cancelled := 0
-	points := crashAndTell(t, nil, func(belay.Ref) belay.Order {
+	points := crashAndTell(t, theQuota, nil, func(belay.Ref) belay.Order {
 		return belay.Order{ID: "cmd_stop", Stream: thr.Stream(), Command: belay.InterruptTurn{}}
 	}, func(s *thread.State, _ []event.Envelope) {
 		if s.Prev.Outcome == belay.Cancelled {
@@ -30,6 +30,31 @@ func TestQuotasGetBackWhatACrashAndAnInterruptLeave(t *testing.T) {
 	})
 	if points < 50 || cancelled < points/2 {
 		t.Errorf("%d turns were cancelled at %d points", cancelled, points)
+	}
+}
+
+// TestAQuotaThatWarnsCountsAcrossCrashes: nothing limits the tokens, and nobody asks for any. The
+// process dies at each point, and the turn is interrupted: the quota counts each token once.
+// Guarantee: E71.
+func TestAQuotaThatWarnsCountsAcrossCrashes(t *testing.T) {
+	warns := belay.Quota{Of: "tenant", Kind: belay.BudgetTokens, Limit: 100, Per: "month", Warn: true}
+	counted, low := 0, 0
+	points := crashAndTell(t, warns, nil, func(belay.Ref) belay.Order {
+		return belay.Order{ID: "cmd_stop", Stream: thr.Stream(), Command: belay.InterruptTurn{}}
+	}, func(_ *thread.State, facts []event.Envelope) {
+		for _, e := range facts {
+			switch p := e.Data.(type) {
+			case event.LimitChanged:
+				if e.Stream == quota.Stream && p.Op == event.LimitReturned && p.Spent.Tokens > 0 {
+					counted++
+				}
+			case event.QuotaLow:
+				low++
+			}
+		}
+	})
+	if points < 20 || counted < points/2 || low < points/2 {
+		t.Errorf("of %d points tokens are counted at %d, and %d times the quota is said to be low", points, counted, low)
 	}
 }
 
@@ -45,7 +70,7 @@ func TestQuotasCountWhatFollowsACrash(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	points := crashAndTell(t, two, func(rules belay.Ref) belay.Order {
+	points := crashAndTell(t, theQuota, two, func(rules belay.Ref) belay.Order {
 		return belay.Order{ID: "cmd_more", Stream: sess.Stream(), Command: belay.SubmitWork{Thread: thr, Task: "task_2", Turn: "turn_2", Text: belay.Content{Text: "go on"}, Rules: rules,
 			Quotas: []belay.Quota{theQuota}}}
 	}, func(_ *thread.State, facts []event.Envelope) {
@@ -66,11 +91,12 @@ func TestQuotasCountWhatFollowsACrash(t *testing.T) {
 
 // crashAndTell has the process die at each point, and leaves an order to the next one. The books
 // balance in the end.
-func crashAndTell(t *testing.T, script *scripted.Script, order func(rules belay.Ref) belay.Order, rests func(*thread.State, []event.Envelope)) (points int) {
+func crashAndTell(t *testing.T, q belay.Quota, script *scripted.Script, order func(rules belay.Ref) belay.Order, rests func(*thread.State, []event.Envelope)) (points int) {
 	for hit := true; hit; points++ {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine(t)
 			defer m.discard()
+			m.quota = q
 			if script != nil {
 				m.script = script
 			}

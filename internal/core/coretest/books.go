@@ -188,7 +188,7 @@ func (b *books) atRest() {
 		for _, q := range l.Shared {
 			*shared.Of(q.Kind) = 1
 		}
-		limit := l.Told()
+		limit := l.Told().Max(l.Counted())
 		limit.Time = 0
 		if len(l.Grants) > 0 || len(l.Slices) > 0 || l.Returning != nil || l.Drawn.Only(shared) != (belay.Amounts{}) || l.Spent.Only(limit) != b.used[id].Only(limit) {
 			b.t.Errorf("%v: session %s took %s and says %+v", b.what, id, b.used[id], l)

@@ -56,6 +56,23 @@ func (l *Ledger) Told() belay.Amounts {
 	return limit
 }
 
+// Counted are the kinds that only quotas count which block nothing: threads tell what they
+// spent of them, and ask for nothing.
+func (l *Ledger) Counted() (counted belay.Amounts) {
+	told := l.Told()
+	for _, q := range l.Shared {
+		if *told.Of(q.Kind) == 0 {
+			*counted.Of(q.Kind) = 1
+		}
+	}
+	return counted
+}
+
+// Telling is what threads are told with every grant.
+func (l *Ledger) Telling() belay.BudgetGrant {
+	return belay.BudgetGrant{Limit: l.Told(), Counted: l.Counted()}
+}
+
 // Limited reports whether there is a budget or a quota.
 func (l *Ledger) Limited() bool { return l.Told() != belay.Amounts{} }
 

@@ -67,6 +67,30 @@ func (q *Quotas) Return() belay.BudgetReturn {
 	return r
 }
 
+// Overdrawn is what was spent for which there is no slice: nothing limited it when it was.
+func (q *Quotas) Overdrawn() (over belay.Amounts) {
+	sliced := q.sliced()
+	for _, s := range q.Shared {
+		*over.Of(s.Kind) = max(0, -*sliced.Of(s.Kind))
+	}
+	return over
+}
+
+// Unheard are the quotas of which the session heard that they are nearly used up with a slice
+// that no thread asked for.
+func (q *Quotas) Unheard() []belay.QuotaLeft {
+	if g := q.Slices.Find("", q.Asked.ID); g == nil || g.Least != (belay.Amounts{}) {
+		return nil
+	}
+	return q.Asked.Low
+}
+
+// QuotaOf is a quota as the facts of the standard have it.
+func QuotaOf(l belay.QuotaLeft) event.Quota {
+	unit := map[belay.BudgetKind]string{belay.BudgetCost: "microUSD", belay.BudgetTokens: "token", belay.BudgetCalls: "call", belay.BudgetTime: "ns"}[l.Kind]
+	return event.Quota{Kind: string(l.Kind), Scope: l.Of, Limit: l.Limit, Left: l.Left, Unit: unit, Until: l.Until}
+}
+
 // Pending is the slice that the quotas were asked for, until it is known what they said;
 // nil: there is none.
 func (q *Quotas) Pending() *Grant[string] {

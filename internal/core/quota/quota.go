@@ -72,7 +72,7 @@ func (d *Decider) Handle(o belay.Order, _ time.Time) ([]core.Fact, []core.Send, 
 			return nil, nil, nil
 		}
 		return s.fact(event.LimitChanged{Op: event.LimitGranted, Session: c.Session, User: c.User, GrantID: c.ID, Amount: amount, Windows: c.Windows,
-			Low: s.low(c.User, c.Windows)}), nil, nil
+			Low: s.low(c)}), nil, nil
 	case belay.ReturnQuota:
 		r := c.Return
 		if !slices.ContainsFunc(r.Closed, func(id string) bool { return s.Grants.Find(c.Session, id) != nil }) {
@@ -88,12 +88,12 @@ func (s *State) fact(p event.LimitChanged) []core.Fact {
 	return []core.Fact{{IDs: belay.IDs{Session: belay.SystemSession}, Data: p}}
 }
 
-// low are the quotas that are nearly used up, and of which that wasn't said in their
-// window.
-func (s *State) low(user string, windows []belay.QuotaWindow) (low []belay.QuotaLeft) {
-	for _, w := range windows {
-		x := s.find(w, user)
-		if left := w.Limit - x.Spent; !x.Low && left <= w.Limit/lowPart {
+// low are the quotas that are nearly used up, with what the session drew, and of which that
+// wasn't said in their window.
+func (s *State) low(c belay.AskQuota) (low []belay.QuotaLeft) {
+	for _, w := range c.Windows {
+		x := s.find(w, c.User)
+		if left := w.Limit - x.Spent - *c.Drawn.Of(w.Kind); !x.Low && left <= w.Limit/lowPart {
 			low = append(low, belay.QuotaLeft{QuotaWindow: w, Left: max(left, 0)})
 		}
 	}

@@ -48,10 +48,13 @@ func (s *State) takeBack(c belay.ReturnGrant) (facts []core.Fact) {
 // advance is the part of the budget that goes to a thread with its work: all that
 // is left while it is the only one.
 func (s *State) advance(l grant.Ledger, thread belay.ThreadID, n int) (fact []core.Fact, with *belay.BudgetGrant) {
-	if !l.Limited() {
-		return nil, nil
+	telling := l.Telling()
+	if with = &telling; !l.Limited() {
+		if l.Counted() == (belay.Amounts{}) {
+			with = nil
+		}
+		return nil, with
 	}
-	with = &belay.BudgetGrant{Limit: l.Told()}
 	amount := l.Left().Max(belay.Amounts{})
 	if amount == (belay.Amounts{}) || !l.Only(thread) {
 		return nil, with
@@ -83,7 +86,9 @@ func (s *State) refuseAgain(by string) (sends []core.Send) {
 	l := &s.Budget
 	for _, g := range l.Grants {
 		if !g.Given && g.Refused && by == "stream:"+string(g.To.Stream()) {
-			sends = append(sends, core.Send{To: g.To.Stream(), Command: belay.GiveGrant{Budget: &belay.BudgetGrant{ID: g.ID, Limit: l.Told(), Refused: true, Left: l.Left(), Quota: l.Said(g.ID).For}}})
+			b := l.Telling()
+			b.ID, b.Refused, b.Left, b.Quota = g.ID, true, l.Left(), l.Said(g.ID).For
+			sends = append(sends, core.Send{To: g.To.Stream(), Command: belay.GiveGrant{Budget: &b}})
 		}
 	}
 	return sends
@@ -91,8 +96,10 @@ func (s *State) refuseAgain(by string) (sends []core.Send) {
 
 // tellLimit are the sends that make the threads ask before they spend.
 func (s *State) tellLimit(limit belay.Amounts) (sends []core.Send) {
+	after := s.Budget
+	after.Limit = limit
 	for _, thread := range s.All() {
-		sends = append(sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &belay.BudgetGrant{Limit: limit}}})
+		sends = append(sends, core.Send{To: thread.Stream(), Command: belay.GiveGrant{Budget: &belay.BudgetGrant{Limit: limit, Counted: after.Counted()}}})
 	}
 	return sends
 }
@@ -121,14 +128,18 @@ func (s *State) grantBudget(rd *core.Ready) {
 		case ok:
 			left = left.Sub(amount)
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitGranted, Thread: g.To, GrantID: g.ID, Amount: amount}))
-			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Amount: amount, Low: l.Said(g.ID).Low})
+			b := l.Telling()
+			b.ID, b.Amount, b.Low = g.ID, amount, l.Said(g.ID).Low
+			s.give(rd, g.To, b)
 			continue
 		case len(rd.Decided) > 0: // look again when that is folded
 		case s.askQuota(rd, g, left):
 		case s.recall(rd, g.To, waiting[i+1:], left, g.Least.Only(limit)):
 		case !g.Refused:
 			rd.Decided = append(rd.Decided, s.limitFact(event.LimitChanged{Op: event.LimitRefused, Thread: g.To, GrantID: g.ID}))
-			s.give(rd, g.To, belay.BudgetGrant{ID: g.ID, Limit: limit, Refused: true, Left: left, Quota: l.Said(g.ID).For})
+			b := l.Telling()
+			b.ID, b.Refused, b.Left, b.Quota = g.ID, true, left, l.Said(g.ID).For
+			s.give(rd, g.To, b)
 			continue
 		default:
 			continue

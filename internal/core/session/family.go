@@ -270,12 +270,13 @@ func OfSubagent(id belay.SubagentID) (belay.ThreadID, belay.TaskID) {
 }
 
 // toldBudget tells a child that the session has a budget, so that it asks before it
-// spends; nil: nothing is limited.
+// spends, or tells what it spent; nil: nothing is limited or counted.
 func (s *State) toldBudget() *belay.BudgetGrant {
-	if !s.Budget.Limited() {
+	if !s.Budget.Limited() && s.Budget.Counted() == (belay.Amounts{}) {
 		return nil
 	}
-	return &belay.BudgetGrant{Limit: s.Budget.Told()}
+	telling := s.Budget.Telling()
+	return &telling
 }
 
 // tell is a message to the parent about the child.

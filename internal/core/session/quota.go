@@ -49,18 +49,28 @@ func (s *State) askQuota(rd *core.Ready, g grant.Grant[belay.ThreadID], left bel
 func (s *State) awaitQuota(rd *core.Ready) {
 	l := &s.Budget
 	if g := l.Pending(); g != nil && l.Returning == nil {
-		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: l.Tries(g.ID) + 1, Needed: l.Needs(g.ID), User: l.User, Least: g.Least, Most: g.Most, Quotas: l.Shared})
+		rd.Effects = append(rd.Effects, core.AskQuota{IDs: s.ids(), ID: g.ID, Try: l.Tries(g.ID) + 1, Needed: l.Needs(g.ID), User: l.User, Least: g.Least, Most: g.Most, Drawn: l.Drawn, Quotas: l.Shared})
 	}
 }
 
-// returnQuota returns the slices when no thread has or asks for anything. They are closed
+// returnQuota returns the slices when no thread has or asks for anything. What quotas that only
+// warn counted needed none: a slice is asked for it then, and returned as spent, so that the
+// quotas count it once, whatever happens meanwhile. Slices are closed
 // first, by a fact: the quotas may lend them to others before this session hears that they
 // took them, so none of its threads may get anything of them from then on.
 func (s *State) returnQuota(rd *core.Ready) {
 	l := &s.Budget
 	if r := l.Returning; r != nil {
 		rd.Effects = append(rd.Effects, core.ReturnQuota{IDs: s.ids(), User: r.User, Return: r.BudgetReturn, Quotas: r.Quotas})
-	} else if r := l.Return(); len(r.Closed) > 0 && len(l.Grants) == 0 {
+	} else if r := l.Return(); len(l.Grants) > 0 {
+		return
+	} else if len(r.Closed) > 0 {
+		for _, low := range l.Unheard() {
+			rd.Decided = append(rd.Decided, core.Fact{IDs: s.ids(), Data: event.QuotaLow{Quota: grant.QuotaOf(low)}})
+		}
 		rd.Decided = append(rd.Decided, s.quotaFact(event.LimitChanged{Op: event.LimitReturning, Closed: r.Closed, Spent: r.Spent, Amount: r.Back}))
+	} else if over := l.Overdrawn(); over != (belay.Amounts{}) && l.Pending() == nil {
+		id := belay.DeriveID("grant", s.Stream, s.Seq+1+int64(len(rd.Decided)), 0)
+		rd.Decided = append(rd.Decided, s.quotaFact(event.LimitChanged{Op: event.LimitAsked, GrantID: id, Amount: over}))
 	}
 }

@@ -18,6 +18,7 @@ type spending struct{ *decision }
 // reserve.go says what a request may take, charge.go what it took.
 type purse struct {
 	Limit    belay.Amounts              `json:"limit,omitzero"`     // of the session; none: there is no budget
+	Counted  belay.Amounts              `json:"counted,omitzero"`   // kinds that nothing limits, and the session wants to know
 	Grants   grant.Book[belay.ThreadID] `json:"grants,omitempty"`   // given, and asked for
 	Spent    belay.Amounts              `json:"spent,omitzero"`     // of what was given, since something was returned
 	Recalled bool                       `json:"recalled,omitempty"` // the session wants back what isn't needed
@@ -60,8 +61,8 @@ func (p *purse) waits() bool {
 	return asked != nil && !asked.Refused
 }
 
-// spend counts what is used while the session limits it.
-func (p *purse) spend(a belay.Amounts) { p.Spent = p.Spent.Add(a.Only(p.Limit)) }
+// spend counts what is used while the session limits it, or a quota of it that only warns does.
+func (p *purse) spend(a belay.Amounts) { p.Spent = p.Spent.Add(a.Only(p.Limit.Max(p.Counted))) }
 
 // ran counts a call that is over, if it began. One that the runtime answers itself asks for
 // nothing, so it takes nothing: a turn can always end.
@@ -85,8 +86,8 @@ func (h *handler) takeBudget(b *belay.BudgetGrant) {
 	if b == nil {
 		return
 	}
-	if b.Limit != p.Limit {
-		h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitSet, Scope: "thread", Limit: b.Limit}})
+	if b.Limit != p.Limit || b.Counted != p.Counted {
+		h.record(core.Fact{IDs: ids, Data: event.LimitChanged{Op: event.LimitSet, Scope: "thread", Limit: b.Limit, Counted: b.Counted}})
 	}
 	have := p.Grants.Find("", b.ID)
 	switch {
@@ -98,7 +99,7 @@ func (h *handler) takeBudget(b *belay.BudgetGrant) {
 	}
 	for _, l := range b.Low {
 		if h.Turn != nil {
-			h.record(h.fact(event.QuotaLow{Quota: quotaOf(l)}))
+			h.record(h.fact(event.QuotaLow{Quota: grant.QuotaOf(l)}))
 		}
 	}
 	if t := h.Turn; t != nil && t.Ask != nil && t.Ask.Open && t.Ask.Kind == askBudget {
@@ -215,12 +216,12 @@ func (s *State) applyLimit(p event.LimitChanged) {
 	u := &s.Purse
 	switch g := (grant.Grant[belay.ThreadID]{ID: p.GrantID, Least: p.Least, Most: p.Amount, Amount: p.Amount}); p.Op {
 	case event.LimitSet:
-		u.Limit = p.Limit
+		u.Limit, u.Counted = p.Limit, p.Counted
 	case event.LimitAsked:
 		g.Amount = belay.Amounts{}
 		u.Grants.Ask(g)
 	case event.LimitGranted:
-		u.take(&belay.BudgetGrant{ID: p.GrantID, Limit: u.Limit, Amount: p.Amount})
+		u.take(&belay.BudgetGrant{ID: p.GrantID, Limit: u.Limit, Counted: u.Counted, Amount: p.Amount})
 	case event.LimitRefused:
 		if have := u.Grants.Find("", p.GrantID); have != nil {
 			have.Refused = true
@@ -281,7 +282,7 @@ func (d spending) low(kind string, s shortfall) {
 	if q := d.Purse.Quota; q != nil && !s.turn { // which no answer raises
 		alone, reason = true, s.quotaReason(q)
 		if t.Low == "" {
-			d.record(d.fact(event.QuotaBlocked{Quota: quotaOf(belay.QuotaLeft{QuotaWindow: *q}), Reason: reason}))
+			d.record(d.fact(event.QuotaBlocked{Quota: grant.QuotaOf(belay.QuotaLeft{QuotaWindow: *q}), Reason: reason}))
 		}
 	}
 	switch {
@@ -315,12 +316,6 @@ func windows(q *belay.QuotaWindow) []belay.QuotaWindow {
 		return nil
 	}
 	return []belay.QuotaWindow{*q}
-}
-
-// quotaOf is a quota as the facts of the standard have it.
-func quotaOf(l belay.QuotaLeft) event.Quota {
-	unit := map[belay.BudgetKind]string{belay.BudgetCost: "microUSD", belay.BudgetTokens: "token", belay.BudgetCalls: "call", belay.BudgetTime: "ns"}[l.Kind]
-	return event.Quota{Kind: string(l.Kind), Scope: l.Of, Limit: l.Limit, Left: l.Left, Unit: unit, Until: l.Until}
 }
 
 func (s shortfall) scope() string {
@@ -367,7 +362,7 @@ func (p *purse) take(b *belay.BudgetGrant) {
 	if b == nil {
 		return
 	}
-	if p.Limit = b.Limit; b.ID != "" {
+	if p.Limit, p.Counted = b.Limit, b.Counted; b.ID != "" {
 		if p.Grants.Find("", b.ID) != nil { // what comes with work may have been recalled on its way
 			p.Recalled, p.Yields = false, false
 		}

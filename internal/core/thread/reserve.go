@@ -232,7 +232,7 @@ func (d spending) question(c *Call, hook, point string, to core.Candidate, count
 	needs := amount.Add(d.finalRoom())
 	short := left.Short(needs.Only(turn))
 	switch {
-	case !priced && !d.limited():
+	case !priced && !d.limited() && d.Purse.Counted.Tokens == 0:
 		return nil, true
 	case !priced && turn.MicroUSD+limit.MicroUSD > 0:
 		short = belay.BudgetCost
@@ -284,9 +284,9 @@ func (d spending) timeLeft() (left time.Duration, limited bool) {
 }
 
 // announce records a request's reservation in the append that announces the request.
-// Of a model that has no price nothing is reserved unless something is limited.
+// Of a model that has no price nothing is reserved unless something is limited, or counted.
 func (d spending) announce(ids belay.IDs, key string, r reservation) {
-	if r.Unpriced && !d.limited() {
+	if r.Unpriced && !d.limited() && d.Purse.Counted.Tokens == 0 {
 		return
 	}
 	d.record(core.Fact{IDs: ids, Data: event.CostEstimated{Counted: r.Input, Cost: event.Cost{
