@@ -34,10 +34,11 @@ type Preview struct {
 	What    string          `json:"what,omitempty"` // the call in words
 	Rule    string          `json:"rule,omitempty"` // why it is asked about
 	Mode    string          `json:"mode,omitempty"`
-	Until   time.Time       `json:"until"`           // then it is denied
-	Wider   bool            `json:"wider,omitempty"` // the call ran, and asks for more than its boundary allows
-	Notes   []string        `json:"notes,omitempty"` // why it is asked once more, what a boundary stopped
-	Like    belay.Digest    `json:"like,omitempty"`  // the same for every agent that asks for the same call, in the same folder and boundary
+	Until   time.Time       `json:"until"`             // then it is denied
+	Wider   bool            `json:"wider,omitempty"`   // the call ran, and asks for more than its boundary allows
+	Notes   []string        `json:"notes,omitempty"`   // why it is asked once more, what a boundary stopped
+	Confirm string          `json:"confirm,omitempty"` // why a yes takes a second key: it can destroy something, or lets more be spent
+	Like    belay.Digest    `json:"like,omitempty"`    // the same for every agent that asks for the same call, in the same folder and boundary
 
 	Lineage []belay.Ancestor `json:"lineage,omitempty"` // of a sub-agent's: from the main thread to the one that asks
 

@@ -5,6 +5,7 @@ import { places } from "./pages";
 import { prefer, prefs } from "./prefs";
 import { ask, at, go } from "./route";
 import { copy, Dialog, Icon, say, visible, type IconName } from "./ui";
+import { answerable, early } from "./watched";
 
 const keys: [string, string][] = [["Ctrl K", "pages, sessions, commands"], ["?", "this list"], ["/", "search"], ["j k", "next, previous"], ["Enter", "open"], ["Esc", "close"], ["n", "next failure"], ["y", "copy the id"],
 	["a s d", "of a question: allow once, allow for the session, deny"], ["e", "change the call"], ["w", "why it is asked"], ["1 … 6", "views of a session"]];
@@ -20,8 +21,8 @@ export function Help({ close }: { close: () => void }) {
 
 /** Moves the focus among the rows of the page. */
 function step(by: number, only = "") {
-	const rows = [...document.querySelectorAll<HTMLElement>(`#page .rows ${only} a.main, #page .rope ${only} button.call`)].filter((r) => r.offsetParent);
-	const i = rows.indexOf(document.activeElement as HTMLElement);
+	const rows = [...document.querySelectorAll<HTMLElement>(`#page .rows ${only} a.main, #page .rope ${only} button.call, #page .rope ${only} article`)].filter((r) => r.offsetParent);
+	const on = rows.findIndex((r) => r.contains(document.activeElement)), i = on < 0 ? rows.findIndex((r) => r.matches("[aria-current=true]")) : on;
 	rows[Math.min(rows.length - 1, Math.max(0, i + by))]?.focus();
 }
 
@@ -41,11 +42,23 @@ function copyID() {
 	if (id) copy(decodeURIComponent(id), id).catch(say);
 }
 
+/** The button that a letter stands for: of a question only if that is the one that is read. */
+function pressed(e: KeyboardEvent): void {
+	const all = [...document.querySelectorAll<HTMLElement>(`#page [aria-keyshortcuts="${CSS.escape(e.key)}"]`)], of = (b: Element) => b.closest("article.question");
+	const button = all.find((b) => !of(b)?.contains(document.activeElement) === !of(b));
+	const q = button && of(button);
+	if (!button) return all.length ? say("Letters answer the question that has the focus: Tab or j leads to it.") : undefined;
+	if (!q || answerable(q, e.timeStamp)) return button.click();
+	early(q);
+	say("Letters answer a question when all of it was on the screen for a second.");
+}
+
 export function useKeys(help: () => void, palette: () => void) {
 	useEffect(() => {
 		let after = "";
 		const on = (e: KeyboardEvent) => {
 			const in_ = e.target as HTMLElement;
+			if (e.repeat && in_.closest("article.question :is(a, button)")) return e.preventDefault(); // a key that is held answers once
 			if ((e.ctrlKey || e.metaKey) && e.key === "k" && !document.querySelector("dialog[open]")) {
 				e.preventDefault();
 				palette();
@@ -56,6 +69,7 @@ export function useKeys(help: () => void, palette: () => void) {
 				return;
 			}
 			if (e.ctrlKey || e.metaKey || e.altKey || !prefs.value.letters || in_.closest("input, textarea, select, dialog[open]")) return;
+			if (e.repeat && e.key !== "j" && e.key !== "k") return;
 			const was = after;
 			after = e.key === "g" ? "g" : "";
 			const to = was === "g" && places.value.find((p) => p.key === e.key);
@@ -65,11 +79,8 @@ export function useKeys(help: () => void, palette: () => void) {
 			else if (e.key === "j" || e.key === "k") step(e.key === "j" ? 1 : -1);
 			else if (e.key === "n") nextFailure();
 			else if (e.key === "y") copyID();
-			else {
-				const button = document.querySelector<HTMLElement>(`#page [aria-keyshortcuts="${CSS.escape(e.key)}"]`);
-				if (!button) return;
-				button.click();
-			}
+			else if (!document.querySelector(`#page [aria-keyshortcuts="${CSS.escape(e.key)}"]`)) return;
+			else pressed(e);
 			e.preventDefault();
 		};
 		addEventListener("keydown", on);

@@ -59,6 +59,9 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	}
 	p := &block.Preview{ID: o.Action, Version: o.Version(), Kind: o.Kind, Shows: block.PreviewText, Until: o.Until, Wider: o.Wider != nil, Notes: notes(o), Like: th.Alike(o), Lineage: th.Lineage}
 	if o.Call == nil || o.Kind != "permission" {
+		if o.Kind == "budget" {
+			p.Confirm = "more may be spent"
+		}
 		if o.Call != nil && o.Kind == "question" {
 			choices(o.Call.Args, p)
 		}
@@ -83,7 +86,7 @@ func Preview(ctx context.Context, r *app.Runtime, id belay.ThreadID, action bela
 	}
 	spec, err := tool.Find(rules.Tools, p.Tool)
 	if err != nil { // a tool that this build doesn't have: its arguments are all there is
-		p.Text = block.Words(p.Args)
+		p.Text, p.Confirm = block.Words(p.Args), "nobody knows here what "+p.Tool+" does"
 		return p, nil
 	}
 	return p, shows(ctx, r, rules, spec, o, p)
@@ -131,6 +134,9 @@ func shows(ctx context.Context, r *app.Runtime, rules *thread.Rules, spec belay.
 		commandShown(rules, spec, o, p)
 		return nil
 	}
+	if spec.Destructive {
+		p.Confirm = spec.Name + " can destroy something"
+	}
 	if names := cmp.Or(o.Call.Path, strings.Join(o.Call.Paths, ", ")); names != "" {
 		p.What += " " + names
 	}
@@ -158,6 +164,9 @@ func shows(ctx context.Context, r *app.Runtime, rules *thread.Rules, spec belay.
 	}
 	p.Shows = block.PreviewDiff
 	for _, f := range planned {
+		if f.Op == "removed" {
+			p.Confirm = "it removes " + f.Path
+		}
 		c := block.Compare(f.Path, f.Op, f.Before, f.After)
 		if c.Unknown != "" { // it can't be compared: all of it is shown
 			p.Shows, p.Text = block.PreviewText, block.Words(p.Args)
@@ -180,6 +189,9 @@ func commandShown(rules *thread.Rules, spec belay.ToolSpec, o app.OpenQuestion, 
 	}
 	simple := policy.CommandsOf(spec, p.Args, rules.Place())
 	for _, c := range simple {
+		if p.Confirm == "" && c.Class.Rank() >= policy.Destructive.Rank() {
+			p.Confirm = c.Name + ": " + cmp.Or(c.Reason, "it can destroy something")
+		}
 		if !strings.HasPrefix(c.Name, "(") {
 			p.Commands = append(p.Commands, strings.Join(append([]string{c.Name}, c.Args...), " "))
 		}

@@ -26,7 +26,7 @@ const (
 )
 
 var questions = []asked{
-	{"once", commit, nil, func(p *page) { p.press("Allow once") }, []string{"approve", "ID"}},
+	{"once", commit, nil, func(p *page) { p.press("Allow once"); p.press("Yes, allow once") }, []string{"approve", "ID"}},
 	{"session", commit, nil, func(p *page) { p.press("Allow for this session"); p.shows("this would have"); p.press("Allow them") }, []string{"approve", "ID", "--session"}},
 	{"prefix", commit, nil, func(p *page) {
 		p.press("Allow more")
@@ -70,7 +70,7 @@ var questions = []asked{
 		p.exactly("Answer")
 	}, []string{"answer", "ID", `{"name":"Ada","age":30,"colour":"blue","sure":true}`}},
 	{"decline", `{tool: mcp__forms__ask, args: {}}`, []string{"--allow", "mcp__forms__ask"}, func(p *page) { p.press("Decline") }, []string{"deny", "ID"}},
-	{"budget", commit, []string{"--budget", "1calls", "--allow", "exec"}, func(p *page) { p.press("Raise it") }, []string{"approve", "ID"}},
+	{"budget", commit, []string{"--budget", "1calls", "--allow", "exec"}, func(p *page) { p.press("Raise it"); p.press("Yes, raise it") }, []string{"approve", "ID"}},
 	{"continue", `{tool: read, args: {path: none}}
   - calls:
       - {tool: grep, args: {pattern: "("}}
@@ -169,6 +169,8 @@ func TestAnAnswerIsOfTheRequestThatWasRead(t *testing.T) {
 	p.press("Deny…")
 	p.fill("What the agent is told", "it is somebody's")
 	p.press("Deny it")
+	p.shows("Denied: write new/a.txt")
+	p.press("The next one")
 	p.shows("git commit -m main")
 
 	// two people answer at once: one of them is told that it is answered
@@ -177,6 +179,7 @@ func TestAnAnswerIsOfTheRequestThatWasRead(t *testing.T) {
 	p.fill("What the agent is told", "my words")
 	s.run("approve", id)
 	p.expect("!document.querySelector('.question .answer')")
+	p.shows("This question is answered")
 	p.shows("Nothing waits for you.")
 	p.clean(s)
 }

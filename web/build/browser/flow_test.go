@@ -19,6 +19,7 @@ import (
 //	press NAME           a button or a link whose label or text begins so; =NAME: is so, ~NAME: has it; NAME @ SELECTOR: in that
 //	key KEYS             letters, Enter, Ctrl+K …
 //	leave                a text field
+//	read                 the question, until letters answer it
 //	type TEXT            where the focus is
 //	fill LABEL: TEXT     a text field
 //	choose LABEL: TEXT   an option
@@ -129,6 +130,8 @@ func (p *player) step(verb, what string) {
 		}
 	case "leave":
 		p.js("document.activeElement.blur()")
+	case "read":
+		p.read()
 	case "type":
 		p.keys(what)
 	case "fill":

@@ -37,7 +37,7 @@ import (
 
 const (
 	repository = "../../.."
-	patience   = 40 * time.Second
+	patience   = 2 * time.Minute
 )
 
 var (

@@ -5,11 +5,12 @@ import type { Action, Ancestor, BlockFile, GrantRehearsed, PreviewShown, Respond
 import { hunks } from "../diff";
 import { useLive } from "../load";
 import { moment } from "../prefs";
-import { ask, at, before as placeInList, go } from "../route";
+import { ask, before as placeInList } from "../route";
 import { Why } from "../session/inspector";
 import { speak } from "../spoken";
 import type { Item, Page } from "../types";
 import { Ago, Button, Copy, counted, Empty, Failed, Icon, length, now, person, say, Skeleton, Status, visible, words } from "../ui";
+import { useWatched } from "../watched";
 
 /** How many open questions are listed; who answers sees the next ones. */
 const most = 200;
@@ -19,7 +20,10 @@ export function Approvals({ id }: { id: string }) {
 	if (error) return <section class="page"><h1>Approvals</h1><Failed error={error} again={again} /></section>;
 	if (!data) return <section class="page"><h1>Approvals</h1><Skeleton /></section>;
 	const all = [...(data.actions ?? [])].sort((a, b) => a.until.localeCompare(b.until));
-	const shown = id || all[0]?.actionId;
+	// a question that comes with an earlier deadline doesn't take the place of the one that is read
+	const first = useRef("");
+	first.current = id ? "" : first.current || all[0]?.actionId || "";
+	const shown = id || first.current;
 	return (
 		<section class={"split" + (id ? " chosen" : "")} aria-label="Approvals">
 			<div class="list">
@@ -167,6 +171,8 @@ export function Question({ id, open, next, inline }: { id: string; open?: Action
 	const [preview, set] = useState<PreviewShown | null>(null);
 	const [error, setError] = useState<Refusal | null>(null);
 	const [was, setWas] = useState<PreviewShown | null>(null); // the request that was read, where it is another one now
+	const [answered, setAnswered] = useState("");
+	const box = useRef<HTMLElement>(null);
 	const version = open?.version;
 	const look = () => {
 		const stop = new AbortController();
@@ -180,16 +186,17 @@ export function Question({ id, open, next, inline }: { id: string; open?: Action
 		return () => stop.abort();
 	};
 	useEffect(look, [id, version]);
-	if (error || !open && preview) {
+	useWatched(box, preview && open ? preview.version : "");
+	if (answered || error || !open && preview) {
 		return (
-			<Empty title={error && error.code !== "already_answered" ? visible(error.message) : "This question is answered, or doesn't wait any more."}>
-				<a class="button" href="/approvals">{next ? "The next one" : "Open questions"}</a>
+			<Empty title={answered || (error && error.code !== "already_answered" ? visible(error.message) : "This question is answered, or doesn't wait any more.")}>
+				<a class="button" href={next ? "/approvals/" + next : "/approvals"}>{next ? "The next one" : "Open questions"}</a>
 			</Empty>
 		);
 	}
 	if (!preview || !open) return <Skeleton rows={4} />;
 	return (
-		<article class={"question" + (inline ? " inline" : "")} aria-label={preview.what || "Question"}>
+		<article ref={box} tabIndex={-1} class={"question" + (inline ? " inline" : "")} aria-label={preview.what || "Question"}>
 			{!inline && <a class="back" href="/approvals"><Icon name="corner-up-left" /> All</a>}
 			<header>
 				<h2>{visible(preview.what || open.prompt || preview.kind)}</h2>
@@ -217,7 +224,7 @@ export function Question({ id, open, next, inline }: { id: string; open?: Action
 				{!inline && <Fact name="What led here"><Led open={open} /></Fact>}
 				{open.budget && <Fact name="Raise">{visible(JSON.stringify(open.budget.raise))}</Fact>}
 			</dl>
-			<Answer p={preview} open={open} held={!!was} next={next} inline={inline} look={look} />
+			<Answer p={preview} open={open} held={!!was} look={look} answered={(text) => { setAnswered(text); inline ? say(text) : speak(text); }} />
 		</article>
 	);
 }
@@ -246,8 +253,16 @@ export function Diff({ f }: { f: BlockFile }) {
 	);
 }
 
-function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: Action; held: boolean; next?: string; inline?: boolean; look: () => void }) {
-	const [more, setMore] = useState<"" | "deny" | "edit" | "scope" | "session" | "trust" | "why">("");
+const answers: { [decision: string]: string } = { allow: "Allowed", deny: "Denied", answer: "Answered" };
+
+/** What was answered, and for how much it counts. */
+function given(p: PreviewShown, r: Omit<RespondAction, "actionId">): string {
+	const much = r.args ? " with other arguments" : r.clearTaint ? ", and what was read is trusted" : ({ session: " for the session", prefix: ` for what begins with "${r.prefix}"`, count: ` ${r.count} times`, until: ` until ${moment(r.until!)}` } as { [scope: string]: string })[r.scope ?? ""] ?? (r.decision === "allow" && p.kind === "permission" ? " once" : "");
+	return visible(`${answers[r.decision]}${much}${r.alike ? ", for all who ask it" : ""}: ${p.what || p.text || p.kind}`);
+}
+
+function Answer({ p, open, held, look, answered }: { p: PreviewShown; open: Action; held: boolean; look: () => void; answered: (text: string) => void }) {
+	const [more, setMore] = useState<"" | "sure" | "deny" | "edit" | "scope" | "session" | "trust" | "why">("");
 	const [message, setMessage] = useState("");
 	const [args, setArgs] = useState(JSON.stringify(p.args, null, 2));
 	const [scope, setScope] = useState(p.offers?.some((o) => o.scope === "prefix") ? "prefix" : "count"), [prefix, setPrefix] = useState(p.prefix ?? ""), [times, setTimes] = useState("5"), [hours, setHours] = useState("1");
@@ -267,8 +282,7 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 		if (key.current.text !== text) key.current = { text, key: newID() };
 		try {
 			const r = await command<Result>("respond_action", { actionId: p.actionId, ...body } satisfies RespondAction, key.current.key);
-			if (r.writer) say("Allowed, but " + r.writer.next);
-			if (!inline && at.value.path.startsWith("/approvals/")) go(next ? "/approvals/" + next : "/approvals");
+			answered(r.writer ? "Allowed, but " + r.writer.next : given(p, body));
 		} catch (e) {
 			if (e instanceof Refusal && e.code === "conflict") look();
 			throw e;
@@ -288,12 +302,12 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 		);
 	}
 	if (p.kind === "form") return <Form open={open} blocked={blocked} send={send} />;
-	const reversible = p.shows === "diff";
+	const reversible = p.shows === "diff" && !p.confirm, yes = p.kind === "permission" ? "Allow once" : p.kind === "budget" ? "Raise it" : "Go on";
 	return (
 		<div class="answer">
 			{same}
 			<div class="actions">
-				<Button kind={reversible ? "primary" : undefined} keys="a" scope={needs} disabled={blocked} onClick={() => allow()}>{p.kind === "permission" ? "Allow once" : p.kind === "budget" ? "Raise it" : "Go on"}</Button>
+				<Button kind={reversible ? "primary" : undefined} keys="a" scope={needs} disabled={blocked} onClick={() => (p.confirm ? setMore("sure") : allow())}>{yes}{p.confirm && "…"}</Button>
 				{session && <Button keys="s" scope="answer" disabled={blocked} onClick={() => setMore(more === "session" ? "" : "session")}>Allow for this session…</Button>}
 				{(words || offer("count")) && <Button scope="answer" disabled={blocked} onClick={() => setMore(more === "scope" ? "" : "scope")}>Allow more…</Button>}
 				{p.taint?.length && <Button scope="answer" disabled={blocked} onClick={() => setMore(more === "trust" ? "" : "trust")}>Trust what was read…</Button>}
@@ -301,6 +315,12 @@ function Answer({ p, open, held, next, inline, look }: { p: PreviewShown; open: 
 				<Button keys="d" kind="danger" scope={needs} onClick={() => setMore(more === "deny" ? "" : "deny")}>Deny…</Button>
 				<Button keys="w" kind="plain" onClick={() => setMore(more === "why" ? "" : "why")}>Why?</Button>
 			</div>
+			{more === "sure" && (
+				<form class="form" onSubmit={(e) => e.preventDefault()}>
+					<p class="note">Look twice: {visible(p.confirm!)}.</p>
+					<div class="actions"><Focused><Button scope={needs} disabled={blocked} onClick={() => allow()}>Yes, {yes.toLowerCase()}</Button></Focused></div>
+				</form>
+			)}
 			{more === "deny" && (
 				<form class="form" onSubmit={(e) => { e.preventDefault(); if (!refused(needs)) send({ decision: "deny", message }).catch(say); }}>
 					<label>What the agent is told <span class="muted">may be empty</span><textarea rows={2} value={message} onInput={(e) => setMessage(e.currentTarget.value)} ref={(x) => x?.focus()} /></label>
