@@ -69,6 +69,9 @@ export class Refusal extends Error {
 	}
 }
 
+/** What a page made of an answer that isn't as it is described. */
+export const unexpected = (e: unknown) => new Refusal(0, "bad_answer", "What the server answered can't be shown: " + (e instanceof Error ? e.message : e), "Is the page of another build than the server? Load it anew.");
+
 async function refusal(r: Response): Promise<Refusal> {
 	const p = await r.json().catch(() => ({}));
 	return new Refusal(r.status, p.code ?? "", p.detail ?? r.statusText, p.hint, p.field);
@@ -92,6 +95,13 @@ async function send(path: string, init: RequestInit = {}): Promise<Response> {
 	throw err;
 }
 
+/** What is answered; a proxy may answer with something else. */
+async function json(r: Response): Promise<unknown> {
+	return r.json().catch((e) => {
+		throw e instanceof SyntaxError ? new Refusal(r.status, "bad_answer", "The answer to " + new URL(r.url).pathname + " isn't the server's.", "Is something between this page and the server?") : e;
+	});
+}
+
 export type Query = Record<string, string | number | boolean | string[] | undefined>;
 
 /** What is not known of a query: a value may be empty, which says nothing. */
@@ -106,8 +116,7 @@ export async function read(path: string, query: Query = {}, signal?: AbortSignal
 		if (Array.isArray(v)) v.forEach((x) => q.append(name, x));
 		else if (v !== undefined && v !== "") q.set(name, String(v));
 	}
-	const r = await send(path + (q.size ? "?" + q : ""), { signal });
-	return r.json();
+	return json(await send(path + (q.size ? "?" + q : ""), { signal }));
 }
 
 export async function download(path: ReadPath, query: Record<string, string>): Promise<Blob> {
@@ -131,7 +140,7 @@ export async function command<T = unknown>(name: CommandName, body: object, key 
 				method: "POST", body: JSON.stringify(body),
 				headers: { "Content-Type": "application/json", "Idempotency-Key": key },
 			});
-			return await r.json();
+			return await json(r) as T;
 		} catch (e) {
 			if (!(e instanceof Refusal) || (e.code !== "unreachable" && e.status !== 503) || wait > 5000) throw e;
 			await new Promise((done) => setTimeout(done, wait));

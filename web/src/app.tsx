@@ -9,12 +9,12 @@ import { useLive } from "./load";
 import { places, type Place } from "./pages";
 import { at, onLink } from "./route";
 import { speak, Spoken } from "./spoken";
-import { Button, clock, Dialog, Icon, say, Told } from "./ui";
+import { Button, clock, Dialog, Fence, Icon, say, Told } from "./ui";
 
 function Frame() {
 	const path = at.value.path;
 	const place = places.value.find((p) => path === p.path || p.path !== "/" && path.startsWith(p.path + "/"));
-	const waiting = useLive("waiting", (s) => read("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn.")).data?.actions ?? [];
+	const asked = useLive("waiting", (s) => read("/v1/actions", {}, s), (type) => type.startsWith("action.") || type.startsWith("turn.")).data?.actions, waiting = Array.isArray(asked) ? asked : [];
 	useEffect(() => { open.value = waiting; }, [waiting]);
 	const [over, show] = useState<"" | "help" | "palette" | "more">("");
 	const close = () => show("");
@@ -52,7 +52,7 @@ function Frame() {
 				{staleSince.value > 0 && <p class="stale"><Icon name="unplug" /> Stale since {clock(staleSince.value)}: the server doesn't answer. It is tried again.</p>}
 				{polls.value && <p class="stale"><Icon name="clock" /> This tab asks every ten seconds: four others have the streams that a browser can hold.</p>}
 				{newer.value && <p class="stale"><Icon name="refresh-cw" /> The server is another build now. <Button onClick={() => location.reload()}>Load its page</Button></p>}
-				{Page ? <Page id={decodeURIComponent(path.slice(place!.path.length + 1))} /> : <div class="empty"><p>There is no such page.</p><a href={places.value[0]!.path}>{places.value[0]!.title}</a></div>}
+				{Page ? <Fence key={path}><Page id={decodeURIComponent(path.slice(place!.path.length + 1))} /></Fence> : <div class="empty"><p>There is no such page.</p><a href={places.value[0]!.path}>{places.value[0]!.title}</a></div>}
 			</main>
 			<Told />
 			<Spoken waiting={waiting} />
@@ -95,7 +95,7 @@ function App() {
 		};
 		enter();
 	}, []);
-	if (token.value && caller.value) return <Frame />;
+	if (token.value && caller.value) return <Fence><Frame /></Fence>;
 	return ready || !token.value && !location.hash ? <Enter /> : null;
 }
 

@@ -75,7 +75,7 @@ export function useKeys(help: () => void, palette: () => void) {
 			const to = was === "g" && places.value.find((p) => p.key === e.key);
 			if (to) go(to.path);
 			else if (e.key === "?") help();
-			else if (e.key === "/") document.getElementById("search")?.focus() ?? go("/sessions");
+			else if (e.key === "/") (field => field ? field.focus() : palette())(document.querySelector<HTMLElement>("#page input[type=search]"));
 			else if (e.key === "j" || e.key === "k") step(e.key === "j" ? 1 : -1);
 			else if (e.key === "n") nextFailure();
 			else if (e.key === "y") copyID();

@@ -1,7 +1,7 @@
 // Data of a page: loaded, loaded again when something happened, and how old it is.
 import { say } from "./ui";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { staleSince, token, Refusal } from "./api";
+import { staleSince, token, unexpected, Refusal } from "./api";
 import { listen, store } from "./live";
 
 /** Hears of facts of the store, or of another stream. */
@@ -35,8 +35,8 @@ export function useLive<T>(key: string, load: (signal: AbortSignal) => Promise<T
 					const data = await load(stop.signal);
 					if (!stop.signal.aborted) set({ key, data });
 				} catch (e) {
-					if (!stop.signal.aborted && e instanceof Refusal) {
-						const error = e;
+					if (!stop.signal.aborted) {
+						const error = e instanceof Refusal ? e : unexpected(e);
 						set((old) => (error.code === "unreachable" && old.key === key && old.data ? old : { key, error }));
 					}
 				}

@@ -1,9 +1,9 @@
 // Small parts that pages are made of.
 import { signal } from "@preact/signals";
 import type { ComponentChildren } from "preact";
-import { createElement } from "preact";
+import { Component, createElement } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { names, Refusal, refused } from "./api";
+import { names, Refusal, refused, unexpected } from "./api";
 import { icons } from "./icons.gen";
 import { moment } from "./prefs";
 import { speak } from "./spoken";
@@ -128,6 +128,7 @@ export function Told() {
 	const t = told.value;
 	useEffect(() => {
 		if (!t) return;
+		if (t.bad && document.querySelector("dialog[open]")) return; // who fills it in reads it first
 		const timer = setTimeout(() => told.value === t && (told.value = null), t.bad ? 12000 : 4000);
 		return () => clearTimeout(timer);
 	}, [t]);
@@ -176,14 +177,20 @@ export function Spark({ of, label }: { of: number[]; label: string }) {
 	return <svg class="spark" viewBox="0 0 120 24" preserveAspectRatio="none" role="img" aria-label={label}><polyline points={of.map((n, i) => `${(i * step).toFixed(1)},${(23 - (n / most) * 22).toFixed(1)}`).join(" ")} /></svg>;
 }
 
-/** A field that is read when a person is done with it. What they write isn't taken by what comes meanwhile. */
-export function Written({ value, change, ...rest }: { value: string; change: (v: string) => void; id?: string; class?: string; type?: "search"; placeholder?: string; title?: string; label: string; disabled?: boolean }) {
+/** A field that is read when a person is done with it. What they write isn't taken by what comes meanwhile; what is refused isn't shown as if it counted. */
+export function Written({ value, change, ...rest }: { value: string; change: (v: string) => unknown; id?: string; class?: string; type?: "search"; placeholder?: string; title?: string; label: string; disabled?: boolean }) {
 	const ref = useRef<HTMLInputElement>(null), { label, ...others } = rest;
 	useEffect(() => {
 		if (document.activeElement !== ref.current) ref.current!.value = value;
 	}, [value]);
-	return <input {...(others as object)} ref={ref} aria-label={label} defaultValue={value} onChange={(e) => change(e.currentTarget.value.trim())} />;
+	return <input {...(others as object)} ref={ref} aria-label={label} defaultValue={value} onChange={({ currentTarget: field }) => counts(field, value, change(field.value.trim()))} />;
 }
+
+/** Shows what counts in a field, if what was chosen there is refused. */
+export const counts = (field: HTMLInputElement | HTMLSelectElement, value: string, done: unknown) => Promise.resolve(done).catch((no) => {
+	field.value = value;
+	say(no);
+});
 
 /** Chips of which one is chosen. */
 export function Chips({ of, chosen, choose, label }: { of: [string, string][]; chosen: string; choose: (v: string) => void; label: string }) {
@@ -228,6 +235,16 @@ export function Skeleton({ rows = 6 }: { rows?: number }) {
 	);
 }
 
+/** Shows what went wrong in a part of the page, in its place. Something else, with another key, is shown again. */
+export class Fence extends Component<{ children: ComponentChildren }, { error?: unknown }> {
+	static override getDerivedStateFromError(error: unknown) {
+		return { error };
+	}
+	render() {
+		return this.state.error ? <section class="page"><Failed error={unexpected(this.state.error)} again={() => this.setState({ error: undefined })} /></section> : this.props.children;
+	}
+}
+
 /** A dialog. The Escape key closes it, and what had the focus has it again. */
 export function Dialog({ title, close, children }: { title: string; close: () => void; children: ComponentChildren }) {
 	const ref = useRef<HTMLDialogElement>(null), gone = useRef(false), had = useState(() => document.activeElement as HTMLElement)[0];
@@ -249,6 +266,7 @@ export function Dialog({ title, close, children }: { title: string; close: () =>
 				</Button>
 			</header>
 			{children}
+			<Told />
 		</dialog>
 	);
 }

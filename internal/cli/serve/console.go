@@ -20,13 +20,13 @@ import (
 
 // ConsoleCmd is the command "belay console".
 type ConsoleCmd struct {
-	Role string `default:"operator" placeholder:"ROLE" help:"What the page may do: owner (for 12 hours), operator (give work), approver (answer asks), viewer (default operator)."`
+	Role string `default:"owner" placeholder:"ROLE" help:"What the page may do: owner (everything, for 12 hours), operator (give work), approver (answer asks), viewer (default owner)."`
 	Open bool   `help:"Open it in the browser."`
 }
 
 // Help describes the command, with what its flags don't say.
 func (*ConsoleCmd) Help() string {
-	return "The address has a code that counts once, within five minutes. The page trades it for a token that is good for 30 days; belay token list shows it, and signing out revokes it."
+	return "The address has a code that counts once, within five minutes. The page trades it for a token that is good for 12 hours, or 30 days if it isn't an owner's; belay token list shows it, and signing out revokes it."
 }
 
 // consoleShown is where the page is, as JSON.
@@ -70,9 +70,10 @@ func (c *ConsoleCmd) Run(ctx context.Context, a *command.Program) (int, error) {
 	})
 }
 
-// sayConsole tells a person at the server's terminal where the page is.
+// sayConsole tells a person at the server's terminal where the page is: one who may
+// give work and answer there, too.
 func sayConsole(a *command.Program, tokens *auth.Tokens, url string) {
-	code, _, err := codeFor(tokens, auth.Operator)
+	code, _, err := codeFor(tokens, auth.Owner)
 	if err != nil {
 		fmt.Fprintln(a.Err, "belay console shows the page: "+err.Error())
 		return

@@ -9,7 +9,7 @@ import (
 	"github.com/belay-run/belay/internal/cli/command"
 )
 
-// TestAServersTerminalShowsThePage: the address has a code that is good for an operator.
+// TestAServersTerminalShowsThePage: the address has a code that is good for an owner, who may answer there as at the terminal.
 // Guarantee: V45.
 func TestAServersTerminalShowsThePage(t *testing.T) {
 	var out, errs bytes.Buffer
@@ -21,7 +21,7 @@ func TestAServersTerminalShowsThePage(t *testing.T) {
 	if at == nil || errs.Len() > 0 {
 		t.Fatalf("%q %q", out.String(), errs.String())
 	}
-	if _, made, err := tokens.Trade(at[1]); err != nil || made.Role != auth.Operator {
+	if _, made, err := tokens.Trade(at[1]); err != nil || made.Role != auth.Owner {
 		t.Errorf("%+v, %v", made, err)
 	}
 }

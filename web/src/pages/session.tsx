@@ -8,7 +8,7 @@ import { Inspector } from "../session/inspector";
 import { Timeline } from "../session/timeline";
 import { Changes, Context, Events } from "../session/views";
 import type { Item, Session as Row } from "../types";
-import { Button, Copy, count, Failed, Icon, money, save, say, Skeleton, Status, Written } from "../ui";
+import { Button, Copy, count, counts, Failed, Icon, money, save, Skeleton, Status, Written } from "../ui";
 import { List as Programs } from "./programs";
 import { name, standing } from "./sessions";
 
@@ -33,7 +33,7 @@ export function Session({ id }: { id: string }) {
 	const turn = s.threads?.find((t) => !t.depth)?.turn;
 	const running = turn?.status === "running" || turn?.status === "waiting";
 	const agents = new Set(s.threads?.filter((t) => t.depth).map((t) => t.id)); // agents that it started
-	const change = (settings: object) => command("update_thread", { sessionId: id, settings }).catch(say);
+	const change = (settings: object) => command("update_thread", { sessionId: id, settings });
 	return (
 		<section class={"session" + (item ? " inspecting" : "")} aria-label={name(s)}>
 			<header>
@@ -46,7 +46,7 @@ export function Session({ id }: { id: string }) {
 					</span>
 					<span class="grow" />
 					<label class="muted wide">model <Written class="short" value={s.model ?? ""} placeholder={s.provider?.split(":")[0]} label="Model" disabled={!!refused("work")} title={refused("work") || s.provider} change={(model) => change({ model })} /></label>
-					<label class="muted">mode <select value={s.mode} aria-label="Mode" disabled={!!refused("work")} title={refused("work")} onChange={(e) => change({ mode: e.currentTarget.value })}>
+					<label class="muted">mode <select value={s.mode} aria-label="Mode" disabled={!!refused("work")} title={refused("work")} onChange={({ currentTarget: field }) => counts(field, s.mode ?? "", change({ mode: field.value }))}>
 						<option value="plan">plan</option><option value="default">ask</option><option value="accept_edits">accept edits</option>
 						{s.mode && !["plan", "default", "accept_edits"].includes(s.mode) && <option value={s.mode}>{s.mode}</option>}
 					</select></label>

@@ -229,11 +229,12 @@ function Agent({ s, t }: { s: Session; t: Thread }) {
 }
 
 function Begin({ close }: { close: () => void }) {
-	const [text, setText] = useState(""), [folder, setFolder] = useState(""), [mode, setMode] = useState("");
+	const kept = "belay.draft";
+	const [text, setText] = useState(sessionStorage.getItem(kept) ?? ""), [folder, setFolder] = useState(""), [mode, setMode] = useState("");
 	return (
 		<Dialog title="New session" close={close}>
 			<form class="form" onSubmit={(e) => e.preventDefault()}>
-				<label>What to do<textarea rows={5} value={text} onInput={(e) => setText(e.currentTarget.value)} /></label>
+				<label>What to do<textarea rows={5} value={text} onInput={(e) => { setText(e.currentTarget.value); sessionStorage.setItem(kept, e.currentTarget.value); }} /></label>
 				<label>Folder <span class="muted">the server's own when it is left out</span><input value={folder} onInput={(e) => setFolder(e.currentTarget.value)} /></label>
 				<label>Mode
 					<select value={mode} onChange={(e) => setMode(e.currentTarget.value)}>
@@ -244,6 +245,7 @@ function Begin({ close }: { close: () => void }) {
 					<Button kind="primary" scope="work" disabled={text.trim() ? "" : "Say what to do."} onClick={async () => {
 						const body: SubmitTurn = { text, ...(folder && { workspace: folder }), ...(mode && { settings: { mode } as SubmitTurn["settings"] }) };
 						const r = await command<Result>("submit_turn", body);
+						sessionStorage.removeItem(kept);
 						go("/sessions/" + r.sessionId);
 					}}>Begin</Button>
 				</div>
