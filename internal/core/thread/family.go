@@ -336,8 +336,8 @@ func (h *handler) hearOf(m belay.TellParent) {
 		if slices.ContainsFunc(more, fromOutside) {
 			more = append(more, h.unknown([]string{tainted("child", cmp.Or(k.Nickname, k.Agent))})...)
 		}
-		ids := h.childIDs(k)
-		ids.Subagent = ""
+		ids := h.lastIDs()
+		ids.Turn, ids.Call = cmp.Or(k.Turn, ids.Turn), k.Call
 		h.record(core.Fact{IDs: ids, Data: event.ContextResolved{Taint: more}})
 	}
 	switch { // a call that waits is answered when nothing else is to be done
