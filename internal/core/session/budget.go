@@ -2,6 +2,7 @@ package session
 
 import (
 	"strings"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -10,12 +11,12 @@ import (
 )
 
 // ask takes what a thread asks for into the books.
-func (s *State) ask(c belay.AskGrants) (facts []core.Fact, sends []core.Send, err error) {
+func (s *State) ask(c belay.AskGrants, now time.Time) (facts []core.Fact, sends []core.Send, err error) {
 	switch {
 	case c.Place:
 		return s.place(c.Thread, event.SubagentWorking), nil, nil
 	case c.Share != nil:
-		facts, sends = s.shareGrant(c.Thread, *c.Share)
+		facts, sends = s.shareGrant(c.Thread, *c.Share, now)
 		return facts, sends, nil
 	case c.Use != nil:
 		facts, sends = s.useGrant(c.Thread, *c.Use)

@@ -403,6 +403,28 @@ func TestAnAllowanceTooMuchIsTakenBack(t *testing.T) {
 	}
 }
 
+// Allowances whose time is over leave room for others, and are forgotten.
+// Guarantee: F11.
+func TestAnAllowanceWhoseTimeIsOverTakesNoRoom(t *testing.T) {
+	now := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+	var s State
+	for n := range maxShared {
+		s.applyShared(event.PolicyChanged{Op: "granted", Grant: belay.EventID(fmt.Sprint("g", n)), Until: now.Add(time.Duration(n%2) * time.Hour)}, now.Add(-time.Hour))
+	}
+	more := belay.SharedGrant{Grant: "more", Tool: "exec"}
+	if facts, _ := s.shareGrant("thr_1", more, now.Add(-time.Second)); len(facts) != 0 {
+		t.Error("there is room for one too many")
+	}
+	facts, _ := s.shareGrant("thr_1", more, now)
+	if len(facts) != 1 {
+		t.Fatal("what is over takes room")
+	}
+	s.applyShared(facts[0].Data.(event.PolicyChanged), now)
+	if len(s.Shared) != maxShared/2+1 {
+		t.Errorf("%d are kept", len(s.Shared))
+	}
+}
+
 // Guarantee: F11.
 func TestWhatAPersonAllowsCoversTheTree(t *testing.T) {
 	b := family(t, belay.AgentLimits{})

@@ -90,7 +90,7 @@ func (d *Decider) Handle(o belay.Order, now time.Time) ([]core.Fact, []core.Send
 	case belay.UseWorkspace:
 		return d.use(c)
 	case belay.AskGrants:
-		return d.s.ask(c)
+		return d.s.ask(c, o.Time)
 	case belay.ReturnGrant:
 		return d.s.takeBack(c), nil, nil
 	case belay.SetBudget:
@@ -307,7 +307,7 @@ func (d *Decider) Apply(e event.Envelope) {
 	case event.PolicyChanged:
 		switch {
 		case p.Kind == "grant" && p.Thread != "":
-			s.applyShared(p)
+			s.applyShared(p, e.Time)
 		case p.Kind == "grant" && p.Op == "granted":
 			s.Grants = append(s.Grants, policy.Grant{Tool: p.Tool, Tier: p.Tier, Kind: "rule", By: p.By, ID: e.ID(), Scope: "session", Dialect: policy.Dialect(p.Dialect)})
 		case p.Kind == "grant" && p.Op == "revoked":

@@ -3,6 +3,7 @@ package session
 import (
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/belay-run/belay"
 	"github.com/belay-run/belay/event"
@@ -38,6 +39,11 @@ func (s *State) covers(g *SharedGrant, t belay.ThreadID) bool {
 	return t == g.From
 }
 
+// unexpired are the grants whose time isn't over.
+func (s *State) unexpired(now time.Time) []SharedGrant {
+	return slices.DeleteFunc(slices.Clone(s.Shared), func(g SharedGrant) bool { return !g.Until.IsZero() && !now.Before(g.Until) })
+}
+
 func (s *State) shared(id belay.EventID) *SharedGrant {
 	if i := slices.IndexFunc(s.Shared, func(g SharedGrant) bool { return g.Grant == id }); i >= 0 {
 		return &s.Shared[i]
@@ -53,12 +59,13 @@ func (s *State) sharedFact(op string, g *SharedGrant, call belay.CallID) core.Fa
 
 // shareGrant gives what a person allowed one thread to the others that it covers. The
 // session counts no more than it can remember: what is beyond that is taken back, with the
-// reason, or the thread would lose its first use and be told that all are used up.
-func (s *State) shareGrant(from belay.ThreadID, p belay.SharedGrant) ([]core.Fact, []core.Send) {
+// reason, or the thread would lose its first use and be told that all are used up. One whose
+// time is over takes no room.
+func (s *State) shareGrant(from belay.ThreadID, p belay.SharedGrant, now time.Time) ([]core.Fact, []core.Send) {
 	switch {
 	case s.shared(p.Grant) != nil:
 		return nil, nil
-	case len(s.Shared) >= maxShared:
+	case len(s.unexpired(now)) >= maxShared:
 		return nil, []core.Send{{To: from.Stream(), Command: belay.RevokeGrant{Grant: string(p.Grant),
 			Reason: fmt.Sprintf("the agents of a session share %d allowances at most, and they have as many: revoke some, and allow it again", maxShared)}}}
 	}
@@ -108,10 +115,10 @@ func (s *State) inherits(parent, child belay.ThreadID) (sends []core.Send) {
 }
 
 // applyShared folds what the agents of a tree share.
-func (s *State) applyShared(p event.PolicyChanged) {
+func (s *State) applyShared(p event.PolicyChanged, at time.Time) {
 	switch g := s.shared(p.Grant); {
 	case p.Op == "granted" && g == nil:
-		s.Shared = append(s.Shared, SharedGrant{belay.SharedGrant{Grant: p.Grant, Tool: p.Tool, Scope: p.Scope, Only: p.Only, By: p.By, Dialect: p.Dialect, Prefix: p.Prefix,
+		s.Shared = append(s.unexpired(at), SharedGrant{belay.SharedGrant{Grant: p.Grant, Tool: p.Tool, Scope: p.Scope, Only: p.Only, By: p.By, Dialect: p.Dialect, Prefix: p.Prefix,
 			Worst: p.Worst, Bound: p.Bound, Within: p.Within, Taint: p.Taint, Count: p.Count, Until: p.Until, Stands: p.Stands}, p.Thread})
 	case g == nil:
 	case p.Op == "used":
