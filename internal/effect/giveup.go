@@ -31,14 +31,16 @@ func (g givenUp) said() string {
 }
 
 func (g givenUp) tool(eff core.RunTool) []core.Fact {
-	p := event.Problem{Class: tool.Lost, Code: CodeStuck, Message: eff.Name + " didn't end when its time was up, and was given up; nobody knows whether it did its work (lost)",
-		Hint: "look at what is there before you decide to run it again"}
+	p := event.Problem{Class: tool.Lost, Code: CodeStuck,
+		Message: eff.Name + " didn't end when its time was up, and was given up; nobody knows whether it did its work (lost)",
+		Hint:    "look at what is there before you decide to run it again"}
 	end := event.ToolFailed{Name: eff.Name, Attempt: eff.Attempt, Final: true, Problem: p, Millis: g.silent.Milliseconds()}
 	return g.ends(eff.IDs, eff.Name, core.Fact{IDs: eff.IDs, Data: end})
 }
 
 func (g givenUp) model(eff core.CallModel) []core.Fact {
-	p := event.Problem{Class: "transient", Code: CodeStuck, Message: "the model gave no answer and the request could not be ended; it was given up", Retryable: true}
+	p := event.Problem{Class: "transient", Code: CodeStuck, Retryable: true,
+		Message: "the model gave no answer and the request could not be ended; it was given up"}
 	end := event.ModelFailed{Attempt: eff.Attempt, Problem: p, RetryAt: thread.ModelRetryAt(g.now, eff.Step, eff.Failures, 0)}
 	return g.ends(eff.IDs, "a request to "+eff.Provider, core.Fact{IDs: eff.IDs, Data: end})
 }
@@ -46,7 +48,8 @@ func (g givenUp) model(eff core.CallModel) []core.Fact {
 // summary leaves the conversation as it is. What the requests took nobody knows.
 func (g givenUp) summary(eff core.Compact) []core.Fact {
 	p := event.Problem{Class: "timeout", Code: CodeStuck, Message: "shortening the conversation " + g.said(), Retryable: true}
-	end := event.ContextCompactionFailed{Trigger: eff.Trigger, Strategy: eff.Strategy, Started: eff.Started, Problem: p, RetryAt: g.now.Add(summaryRetry), Charge: event.ChargeAll}
+	end := event.ContextCompactionFailed{Trigger: eff.Trigger, Strategy: eff.Strategy, Started: eff.Started,
+		Problem: p, RetryAt: g.now.Add(summaryRetry), Charge: event.ChargeAll}
 	return g.ends(eff.IDs, "shortening the conversation", core.Fact{IDs: eff.IDs, Data: end})
 }
 
@@ -56,7 +59,8 @@ func (g givenUp) checker(eff core.CheckCall) []core.Fact {
 		hook, point = eff.Checker, "sampling"
 	}
 	p := event.Problem{Class: "internal", Code: CodeStuck, Message: "the checker gave no answer and could not be ended"}
-	return g.ends(eff.IDs, "checker "+eff.Checker, core.Fact{IDs: eff.IDs, Data: event.HookFailed{Hook: hook, Point: point, Problem: p, Fails: "closed"}})
+	end := event.HookFailed{Hook: hook, Point: point, Problem: p, Fails: "closed"}
+	return g.ends(eff.IDs, "checker "+eff.Checker, core.Fact{IDs: eff.IDs, Data: end})
 }
 
 // call is the end of a call that the runtime answers itself.
@@ -82,7 +86,8 @@ func (g givenUp) check(eff core.Verify) []core.Fact {
 }
 
 func (g givenUp) admission(eff core.Admit) []core.Fact {
-	p := event.ThreadUpdated{Pause: &event.Pause{Op: event.Paused, Agent: eff.Agent, Until: g.now.Add(admitAgain)}, Reason: "asking whether the agent may work " + g.said()}
+	p := event.ThreadUpdated{Pause: &event.Pause{Op: event.Paused, Agent: eff.Agent, Until: g.now.Add(admitAgain)},
+		Reason: "asking whether the agent may work " + g.said()}
 	return g.ends(eff.IDs, "asking whether the agent may work", core.Fact{IDs: eff.IDs, Data: p})
 }
 

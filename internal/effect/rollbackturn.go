@@ -28,8 +28,8 @@ func (v *performer) rollBackTurn(ctx context.Context, eff core.GoBack) []core.Fa
 }
 
 func rollbackOf(eff core.GoBack) event.HistoryRollbackStarted {
-	return event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To, Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime",
-		Reason: "another turn was submitted in its place"}
+	return event.HistoryRollbackStarted{Scope: event.ScopeThread, Target: eff.Target, To: eff.To,
+		Turns: []belay.TurnID{eff.Turn}, Count: 1, By: "runtime", Reason: "another turn was submitted in its place"}
 }
 
 // planRollback plans what becomes of the files that were changed since the turn before.

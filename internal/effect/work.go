@@ -33,45 +33,46 @@ const (
 func (v *performer) work(run *engine.Run, eff core.Effect) work {
 	type facts = []core.Fact
 	type c = context.Context
+	type g = givenUp
 	switch eff := eff.(type) {
 	case core.CallModel:
-		return work{func(ctx c) facts { return v.callModel(ctx, run, eff) }, modelSilence, func(g givenUp) facts { return g.model(eff) }, false}
+		return work{func(ctx c) facts { return v.callModel(ctx, run, eff) }, modelSilence, func(g g) facts { return g.model(eff) }, false}
 	case core.Compact:
-		return work{func(ctx c) facts { return v.shorten(ctx, run, eff) }, summarySilence, func(g givenUp) facts { return g.summary(eff) }, false}
+		return work{func(ctx c) facts { return v.shorten(ctx, run, eff) }, summarySilence, func(g g) facts { return g.summary(eff) }, false}
 	case core.RunTool:
-		return work{func(ctx c) facts { return v.runTool(ctx, run, eff) }, toolTime(eff.Timeout), func(g givenUp) facts { return g.tool(eff) }, false}
+		return work{func(ctx c) facts { return v.runTool(ctx, run, eff) }, toolTime(eff.Timeout), func(g g) facts { return g.tool(eff) }, false}
 	case core.CheckCall:
-		return work{func(ctx c) facts { return v.checkCall(ctx, run, eff) }, checkerSilence, func(g givenUp) facts { return g.checker(eff) }, false}
+		return work{func(ctx c) facts { return v.checkCall(ctx, run, eff) }, checkerSilence, func(g g) facts { return g.checker(eff) }, false}
 	case core.PrepareChild:
-		return work{func(ctx c) facts { return v.prepareChild(ctx, eff) }, diskSilence, func(g givenUp) facts { return g.child(eff) }, true}
+		return work{func(ctx c) facts { return v.prepareChild(ctx, eff) }, diskSilence, func(g g) facts { return g.child(eff) }, true}
 	case core.Verify:
-		return work{func(ctx c) facts { return v.verify(ctx, eff) }, diskSilence, func(g givenUp) facts { return g.check(eff) }, true}
+		return work{func(ctx c) facts { return v.verify(ctx, eff) }, diskSilence, func(g g) facts { return g.check(eff) }, true}
 	case core.Admit:
-		return work{func(ctx c) facts { return v.admit(ctx, eff) }, localSilence, func(g givenUp) facts { return g.admission(eff) }, true}
+		return work{func(ctx c) facts { return v.admit(ctx, eff) }, localSilence, func(g g) facts { return g.admission(eff) }, true}
 	case core.BindInput:
-		return work{func(ctx c) facts { return v.bindInput(ctx, eff) }, localSilence, func(g givenUp) facts { return g.input(eff) }, true}
+		return work{func(ctx c) facts { return v.bindInput(ctx, eff) }, localSilence, func(g g) facts { return g.input(eff) }, true}
 	case core.SettleTree:
-		return work{func(ctx c) facts { return v.settleTree(ctx, eff) }, diskSilence, func(g givenUp) facts { return g.tree(eff) }, true}
+		return work{func(ctx c) facts { return v.settleTree(ctx, eff) }, diskSilence, func(g g) facts { return g.tree(eff) }, true}
 	case core.ShowResults:
-		return work{func(ctx c) facts { return v.showResults(ctx, eff) }, localSilence, func(g givenUp) facts { return g.results(eff) }, true}
+		return work{func(ctx c) facts { return v.showResults(ctx, eff) }, localSilence, func(g g) facts { return g.results(eff) }, true}
 	case core.LookAround:
-		return work{func(ctx c) facts { return v.lookAround(ctx, eff) }, localSilence, func(g givenUp) facts { return g.look(eff) }, true}
+		return work{func(ctx c) facts { return v.lookAround(ctx, eff) }, localSilence, func(g g) facts { return g.look(eff) }, true}
 	case core.TakeSnapshot:
-		return work{func(ctx c) facts { return v.takeSnapshot(ctx, eff) }, diskSilence, func(g givenUp) facts { return g.snapshot(eff) }, true}
+		return work{func(ctx c) facts { return v.takeSnapshot(ctx, eff) }, diskSilence, func(g g) facts { return g.snapshot(eff) }, true}
 	case core.GoBack:
-		return work{func(ctx c) facts { return v.rollBackTurn(ctx, eff) }, diskSilence, func(g givenUp) facts { return g.rollback(eff) }, true}
+		return work{func(ctx c) facts { return v.rollBackTurn(ctx, eff) }, diskSilence, func(g g) facts { return g.rollback(eff) }, true}
 	case core.RestoreFiles:
-		return work{func(ctx c) facts { return v.restoreFiles(ctx, run, eff) }, diskSilence, func(g givenUp) facts { return g.restored(eff) }, true}
+		return work{func(ctx c) facts { return v.restoreFiles(ctx, run, eff) }, diskSilence, func(g g) facts { return g.restored(eff) }, true}
 	case core.AskQuota:
-		return work{func(ctx c) facts { return v.askQuota(ctx, eff) }, localSilence, func(g givenUp) facts { return g.quota(eff) }, true}
+		return work{func(ctx c) facts { return v.askQuota(ctx, eff) }, localSilence, func(g g) facts { return g.quota(eff) }, true}
 	case core.ReturnQuota:
 		return work{func(ctx c) facts { return v.returnQuota(ctx, eff) }, diskSilence, nil, true}
 	case core.HoldCall:
 		return work{func(ctx c) facts { return v.holdCall(ctx, run, eff) }, 0, nil, true}
 	case core.KeepProcess:
-		return work{func(ctx c) facts { return v.keepProcess(ctx, run, eff) }, 0, func(g givenUp) facts { return v.lostProcess(g, eff) }, false}
+		return work{func(ctx c) facts { return v.keepProcess(ctx, run, eff) }, 0, func(g g) facts { return v.lostProcess(g, eff) }, false}
 	case core.SendInput:
-		return work{func(c) facts { return v.sendInput(eff) }, localSilence, func(g givenUp) facts { return g.sent(eff) }, false}
+		return work{func(c) facts { return v.sendInput(eff) }, localSilence, func(g g) facts { return g.sent(eff) }, false}
 	}
 	panic("effect: no performer for " + eff.Key())
 }

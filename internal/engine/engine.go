@@ -58,7 +58,8 @@ func New(c Config) (*Engine, error) {
 	if c.Point == nil {
 		c.Point = func(string) {}
 	}
-	return &Engine{c: c, claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}, deciding: make(chan struct{}, 1)}, nil
+	return &Engine{c: c, deciding: make(chan struct{}, 1),
+		claims: claims{st: c.Store, owner: c.Owner, owned: map[belay.SessionID]*ownership{}}}, nil
 }
 
 // NewDecider is the empty decider of a stream's kind, and the version of its cached state.

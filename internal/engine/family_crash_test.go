@@ -129,8 +129,10 @@ var familyKit = sync.OnceValue(func() parts {
 func newFamily(t *testing.T) *machine {
 	m, k := newMachine(t), familyKit()
 	m.script, m.tools, m.trees, m.also = k.script, k.tools, folders{m.dir}, planned
-	m.checks = []belay.Check{{ID: "file", Kind: belay.CheckFiles, Paths: []string{"notes"}}, {ID: "kept", Kind: belay.CheckFiles, Paths: []string{"notes"}, Unchanged: true},
-		{ID: "make", Kind: belay.CheckCommand, Argv: []string{"make", "test"}}, {ID: "judge", Kind: belay.CheckAgent}, {ID: "person", Kind: belay.CheckPerson, Prompt: "Is it good?"}}
+	m.checks = []belay.Check{{ID: "file", Kind: belay.CheckFiles, Paths: []string{"notes"}},
+		{ID: "kept", Kind: belay.CheckFiles, Paths: []string{"notes"}, Unchanged: true},
+		{ID: "make", Kind: belay.CheckCommand, Argv: []string{"make", "test"}},
+		{ID: "judge", Kind: belay.CheckAgent}, {ID: "person", Kind: belay.CheckPerson, Prompt: "Is it good?"}}
 	return m
 }
 

@@ -204,7 +204,8 @@ func (m *machine) checkHang(what hang, stopped time.Time) {
 		}
 		facts = append(facts, r.Event)
 		streams[r.Event.Stream] = true
-		if end, ok := r.Event.Data.(event.TurnFailed); ok && end.Outcome == belay.Cancelled && r.Event.Stream == thr.Stream() && !stopped.IsZero() {
+		end, ok := r.Event.Data.(event.TurnFailed)
+		if ok && end.Outcome == belay.Cancelled && r.Event.Stream == thr.Stream() && !stopped.IsZero() {
 			if took := r.Event.Time.Sub(stopped); took > engine.DefaultStall {
 				m.t.Errorf("%s: the turn ended %s after that: %+v", what, took, end)
 			}
@@ -262,7 +263,8 @@ func TestAQuestionDoesntWaitForAFileSystem(t *testing.T) {
 			t.Fatalf("asked %+v, given up %d", asked, b.e.Stuck())
 		}
 		soon("the answer", func() {
-			if err := b.brings(log, belay.RespondAction{Decision: "allow", Args: json.RawMessage(`{"path":"b"}`)}); belay.CodeOf(err) != belay.CodeBusy {
+			other := belay.RespondAction{Decision: "allow", Args: json.RawMessage(`{"path":"b"}`)}
+			if err := b.brings(log, other); belay.CodeOf(err) != belay.CodeBusy {
 				t.Errorf("other arguments were answered with %v", err)
 			}
 		})

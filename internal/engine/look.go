@@ -39,7 +39,8 @@ func (v *drive) inspect(ctx context.Context, rd *core.Ready) error {
 }
 
 // errNoAnswer refuses what can't be looked up.
-var errNoAnswer = belay.Errorf(belay.CodeBusy, "the session's workspace doesn't answer").WithHint("look whether its file system is there, and try again")
+var errNoAnswer = belay.Errorf(belay.CodeBusy, "the session's workspace doesn't answer").
+	WithHint("look whether its file system is there, and try again")
 
 // arguments is an answer with its arguments as they were read.
 func (v *drive) arguments(ctx context.Context, c belay.RespondAction) (belay.Command, error) {

@@ -59,7 +59,8 @@ func newEngine(c config) (*system, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner, Performers: hanging{p, c.Hangs, c.Let}, Secrets: c.Secrets, Now: c.Now, Point: c.Point, Stall: c.Stall})
+	e, err := engine.New(engine.Config{Store: c.Store, Owner: c.Owner,
+		Performers: hanging{p, c.Hangs, c.Let}, Secrets: c.Secrets, Now: c.Now, Point: c.Point, Stall: c.Stall})
 	if err == nil {
 		p.UseQuotas(e.Decide)
 	}
