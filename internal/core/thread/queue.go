@@ -90,7 +90,9 @@ func (h *handler) submit(c belay.SubmitTurn) error {
 		submitted.Limits = &c.Limits
 	}
 	if more := h.unknown(slices.Concat(c.Taint, c.Text.From)); len(more) > 0 {
-		h.record(h.threadFact(event.ContextResolved{Taint: more}))
+		ids := h.threadIDs()
+		ids.Turn = c.Turn
+		h.record(core.Fact{IDs: ids, Data: event.ContextResolved{Taint: more}})
 	}
 	if mode == belay.QueueCollect || busy && mode != belay.QueueEnqueue {
 		submitted.Queue = mode
