@@ -99,6 +99,7 @@ mutants: ## break every law on purpose; each must be noticed. RUN=regexp picks s
 
 loops: ## crash loops, interleavings and damage at their full size, which the race detector makes smaller
 	$(TEST) -count=1 -timeout 60m ./internal/engine ./internal/app/read ./internal/store/sqlite $(SUM)
+	BELAY_PAIRS=full $(TEST) -count=1 -timeout 30m -run Pairs ./internal/core/thread $(SUM)
 
 day: ## an agent that reads a million tokens in a small context, and a crash at every point of shortening a conversation
 	BELAY_DAY=full BELAY_FAMILY=full $(TEST) -count=1 -timeout 30m -run 'Day|Family' ./script/aimock $(SUM)

@@ -55,6 +55,9 @@ type world struct {
 	counts  map[string]int
 	forgets bool
 	checks  []belay.Check // of the turns that are submitted
+
+	quiet bool             // it doesn't say what is decided
+	seen  func(core.Ready) // is told of each decision; nil: nobody is
 }
 
 const stream = belay.StreamID("thread/thr_1")
@@ -557,7 +560,9 @@ func (w *world) add(facts []core.Fact, sends []core.Send) {
 	for _, f := range facts {
 		e := event.Envelope{Stream: stream, Seq: w.d.s.Seq + 1, Time: w.now, IDs: f.IDs, Data: f.Data}
 		w.d.Apply(e)
-		w.log = append(w.log, e)
+		if w.log = append(w.log, e); w.quiet {
+			continue
+		}
 		raw, _ := event.Encode(f.Data)
 		about := ""
 		if f.IDs.Call != "" {
@@ -578,12 +583,18 @@ func (w *world) settle() {
 	for range 100 {
 		w.supply()
 		rd := w.d.Next(w.now)
+		if w.seen != nil {
+			w.seen(rd)
+		}
 		if len(rd.Decided) > 0 {
 			if len(rd.Effects) > 0 {
 				w.t.Fatal("facts and effects in one breath")
 			}
 			w.add(rd.Decided, rd.Sends)
 			continue
+		}
+		if w.quiet {
+			return
 		}
 		for _, e := range rd.Effects {
 			expect := ""

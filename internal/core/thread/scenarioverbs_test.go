@@ -316,8 +316,7 @@ func (w *world) kept(how string) {
 // look tells the model of its surroundings what it doesn't know: that of the rules, and
 // what is named.
 func (w *world) look(lines string) {
-	w.supply()
-	eff := w.d.Next(w.now).Effects[0].(core.LookAround)
+	eff, _ := wanted[core.LookAround](w)
 	p := event.ContextResolved{Look: eff.Look}
 	for _, line := range append(eff.Lines, strings.Split(lines, "; ")...) {
 		if eff.Environment && !slices.Contains(eff.Known, line) {
