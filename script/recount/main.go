@@ -61,7 +61,7 @@ type payload struct {
 	Outcome    string
 	Code       string
 	Stats      struct{ ActiveMS int64 }
-	Amount     int64
+	Amount     amount
 	Unpriced   bool
 	Source     string
 	For        string
@@ -70,6 +70,17 @@ type payload struct {
 	By         string
 	Rule       string
 	ReasonCode string
+}
+
+// amount is one of money; budgets have amounts of several kinds, which aren't read here.
+type amount int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *amount) UnmarshalJSON(data []byte) error {
+	if len(data) > 0 && data[0] == '{' {
+		return nil
+	}
+	return json.Unmarshal(data, (*int64)(a))
 }
 
 type usage struct {
@@ -104,9 +115,9 @@ func (p *payload) cost() cost {
 	case p.Unpriced:
 		return cost{Unpriced: 1}
 	case p.Source == "estimated":
-		return cost{MicroUSD: p.Amount, Priced: 1, Estimated: 1}
+		return cost{MicroUSD: int64(p.Amount), Priced: 1, Estimated: 1}
 	}
-	return cost{MicroUSD: p.Amount, Priced: 1}
+	return cost{MicroUSD: int64(p.Amount), Priced: 1}
 }
 
 func (c cost) state() string {
@@ -144,6 +155,13 @@ type Sum struct {
 	AsksPer100     *float64 `json:"asksPer100,omitempty"`
 	Recursion      int      `json:"recursionIncidents"`
 	CostState      string   `json:"costState"`
+
+	Subagents *subagents `json:"subagents,omitempty"`
+}
+
+// subagents are those that agents started and that ended, by their outcomes.
+type subagents struct {
+	Outcomes map[string]int `json:"outcomes,omitempty"`
 }
 
 type tool struct {
@@ -267,6 +285,14 @@ func recount(r io.Reader) (*Sum, error) {
 	l.models(s)
 	l.tools(s)
 	l.gate(s)
+	for _, f := range l.agents {
+		if (f.Type == "subagent.completed" || f.Type == "subagent.failed") && f.Payload.Code == "" {
+			if s.Subagents == nil {
+				s.Subagents = &subagents{map[string]int{}}
+			}
+			s.Subagents.Outcomes[f.Payload.Outcome]++
+		}
+	}
 	s.SilentStops = share(s.Silent, s.Turns, 1)
 	s.CostState = s.Cost.state()
 	return s, nil

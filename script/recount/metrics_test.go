@@ -32,7 +32,7 @@ type told struct {
 		Outcome, Name, Boundary, Code, For string
 		Attempt, Exit                      int
 		Final, Failed, Unpriced            bool
-		Amount                             float64
+		Amount                             amount
 		Usage                              struct {
 			Input, Output, Cached float64
 			Reported              bool
@@ -106,7 +106,7 @@ func (c counted) count(f told, boundaries map[string]string) {
 		}
 	case "cost.recorded":
 		if !p.Unpriced {
-			c.add(p.Amount/1e6, "belay_cost_usd_total")
+			c.add(float64(p.Amount)/1e6, "belay_cost_usd_total")
 		}
 		if p.Failed || f.ToolCallID != "" || strings.HasPrefix(p.For, "compact/") {
 			used()
