@@ -146,7 +146,7 @@ func TestReasoningIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		b := newBench(t, "name: t\nsteps:\n  - text: the answer\n", conversational)
 		b.wrap = func(p model.Provider) model.Provider {
-			return before{p, slices.Repeat([]model.Chunk{{Reasoning: strings.Repeat("hm, ", 16<<10)}}, 64), false}
+			return before{p, slices.Repeat([]model.Chunk{{Reasoning: strings.Repeat("hm, ", 16<<10)}}, 32), false}
 		}
 		said := find[event.ReasoningSummary](b.run())
 		if len(said) != 1 || said[0].Text.Ref == nil || said[0].Text.Ref.Size > 257<<10 || said[0].Text.Ref.Size < 255<<10 {

@@ -23,6 +23,8 @@ func TestAnotherNamespaceOwnsWhatItOwns(t *testing.T) {
 		lookFromThere(t, raw)
 		return
 	}
+	needs.Program(t, "sh")
+	needs.Program(t, "mount")
 	here := ThisProcess()
 	raw, err := json.Marshal(here)
 	if err != nil {
