@@ -47,7 +47,7 @@ func (s *State) applyVerdict(e event.Envelope, p event.PermissionEvaluated) {
 }
 
 func (c *Call) started(p event.ToolStarted) {
-	c.Attempt, c.Phase, c.Recover, c.Internal = p.Attempt, CallRunning, p.Recover, p.Boundary == boundaryNone
+	c.Attempt, c.Phase, c.Recover, c.Internal = p.Attempt, CallRunning, p.Recover, p.Boundary == boundaryNone && c.Bound == nil
 	c.Taint, c.Told = p.Taint, ""
 	c.Changes, c.Polls, c.Expect, c.Expects = !p.ReadOnly, p.Polling, p.Expect, p.Expects
 }

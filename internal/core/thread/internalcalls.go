@@ -11,7 +11,8 @@ import (
 	"github.com/belay-run/belay/internal/core"
 )
 
-// boundaryNone is the boundary of a call that the runtime answers itself.
+// boundaryNone is the boundary of a call that the runtime answers itself. A policy may give
+// that name to one of programs: such a call is bound.
 const boundaryNone = "none"
 
 func cleanPath(p string) string { return path.Clean(p) }
